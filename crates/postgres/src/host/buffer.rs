@@ -16,7 +16,7 @@ pub const NEW_BLOCK: BlockNumber = pg_sys::InvalidBlockNumber;
 
 /// Pins one block of the main fork.
 pub unsafe fn read(rel: Open, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Buffer {
-    // SAFETY: rel is open; an unreadable block raises an ERROR.
+    // SAFETY: an unreadable block raises an ERROR.
     unsafe {
         pg_sys::ReadBufferExtended(
             rel.as_ptr(),
@@ -31,7 +31,7 @@ pub unsafe fn read(rel: Open, block: BlockNumber, strategy: pg_sys::BufferAccess
 /// Extends the main fork by one zeroed page and returns it pinned and exclusively locked. The caller holds
 /// the extension lock (unless the relation is local).
 pub unsafe fn extend_locked(rel: Open) -> Buffer {
-    // SAFETY: rel is open; RBM_ZERO_AND_LOCK takes the content lock before anybody else can see the page.
+    // SAFETY: RBM_ZERO_AND_LOCK takes the content lock before anybody else can see the page.
     unsafe {
         pg_sys::ReadBufferExtended(
             rel.as_ptr(),
@@ -44,30 +44,45 @@ pub unsafe fn extend_locked(rel: Open) -> Buffer {
 }
 
 /// Takes the shared content lock.
+///
+/// # Safety
+/// The buffer is pinned.
 pub unsafe fn lock_shared(buffer: Buffer) {
     // SAFETY: the buffer is pinned by the caller.
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) }
 }
 
 /// Takes the exclusive content lock.
+///
+/// # Safety
+/// The buffer is pinned.
 pub unsafe fn lock_exclusive(buffer: Buffer) {
     // SAFETY: the buffer is pinned by the caller.
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) }
 }
 
 /// Gives up the content lock, keeps the pin.
+///
+/// # Safety
+/// The buffer is pinned and locked.
 pub unsafe fn unlock(buffer: Buffer) {
     // SAFETY: the buffer is pinned and locked by the caller.
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) }
 }
 
 /// Gives up content lock and pin.
+///
+/// # Safety
+/// The buffer is pinned and locked.
 pub unsafe fn unlock_release(buffer: Buffer) {
     // SAFETY: the buffer is pinned and locked by the caller.
     unsafe { pg_sys::UnlockReleaseBuffer(buffer) }
 }
 
 /// The page's bytes. Valid while the pin is held; reading needs a content lock unless the page cannot change.
+///
+/// # Safety
+/// The buffer is pinned.
 pub unsafe fn page(buffer: Buffer) -> Page {
     // SAFETY: the buffer is pinned by the caller.
     unsafe { pg_sys::BufferGetPage(buffer) }
@@ -80,6 +95,9 @@ pub unsafe fn bytes<'a>(page: Page) -> &'a [u8] {
 }
 
 /// Stamps a page with the position of the WAL record that covers it.
+///
+/// # Safety
+/// The page is exclusively locked.
 pub unsafe fn set_lsn(page: Page, at: pg_sys::XLogRecPtr) {
     // SAFETY: the page is exclusively locked by the caller.
     unsafe {

@@ -5,7 +5,7 @@
 //! has ended. (What VACUUM tells is `compat::set_row_counts`.) Invariant: nothing is counted where the server
 //! does not count for the table.
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use super::relation::Open;
 
@@ -28,7 +28,7 @@ pub fn take_back_insertions(rel: Open, rows: u32) {
 
 /// So many rows that this subtransaction was counted to have deleted are not gone.
 pub fn take_back_deletions(rel: Open, rows: usize) {
-    // SAFETY: rel is open; the subtransaction's counts are there since it has counted something.
+    // SAFETY: the subtransaction's counts are there since it has counted something.
     unsafe {
         let info = pending(rel);
         if !info.is_null() && !(*info).trans.is_null() {

@@ -35,7 +35,7 @@ pub unsafe fn is_ours(method: Oid) -> bool {
 /// Is this open relation a table of ours?
 pub fn is_colcompress(rel: Open) -> bool {
     let Some(ours) = ROUTINE.get() else { return false };
-    // SAFETY: rel is open; rd_tableam is null or points at a static routine.
+    // SAFETY: rd_tableam is null or points at a static routine.
     unsafe {
         let routine = (*rel.as_ptr()).rd_tableam;
         !routine.is_null() && std::ptr::eq(routine, ours())

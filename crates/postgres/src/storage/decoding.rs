@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use crate::compat::{self, DecodingSlot};
 use crate::host::error::{self, PgSqlErrorCode};
@@ -35,7 +35,7 @@ pub fn is_logged(rel: Open) -> bool {
 
 /// A slot that decodes what this transaction writes to the table. The transaction gets an id.
 pub fn is_decoded(rel: Open) -> Option<DecodingSlot> {
-    // SAFETY: rel is open, in a transaction that is about to write.
+    // SAFETY: in a transaction that is about to write.
     unsafe {
         if !is_logged(rel) {
             return None;
@@ -48,7 +48,6 @@ pub fn is_decoded(rel: Open) -> Option<DecodingSlot> {
 
 /// A slot that decodes the table as of now: one may come at any time.
 pub fn slot(rel: Open) -> Option<DecodingSlot> {
-    // A look at shared memory.
     if is_logged(rel) { compat::decoding_slots(1).pop() } else { None }
 }
 
@@ -57,7 +56,7 @@ pub fn slot(rel: Open) -> Option<DecodingSlot> {
 #[inline]
 pub fn tell_of_change(rel: Open) {
     if is_logged_for_decoding() && !TOLD.get() {
-        // SAFETY: rel is open; the process has an entry while it is in a transaction.
+        // SAFETY: the process has an entry while it is in a transaction.
         unsafe {
             let transaction = (*pg_sys::MyProc).lxid;
             if LOOKED.replace(transaction) != transaction {

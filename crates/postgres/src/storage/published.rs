@@ -11,7 +11,7 @@ use crate::host::relation::Open;
 /// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
 /// others. A table that is to take another's place answers for that one.
 pub fn is_published(rel: Open) -> bool {
-    // SAFETY: rel is open. The server keeps the answer in the relation cache.
+    // SAFETY: the server keeps the answer in the relation cache.
     unsafe {
         let replaced = (*rel.form()).relrewrite;
         if replaced != Oid::INVALID && is_listed(replaced) {

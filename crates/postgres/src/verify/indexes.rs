@@ -31,8 +31,11 @@ pub fn are_there(rel: Open) -> bool {
 }
 
 /// Checks all indexes that are in use.
+///
+/// # Safety
+/// `rel` is locked.
 pub unsafe fn check(rel: Open, snapshot: Snapshot, report: &mut Report) {
-    // SAFETY: rel is open and locked; the indexes stay as they are.
+    // SAFETY: the lock is promised; the indexes stay as they are.
     unsafe {
         for index in rel.open_indexes(lock()) {
             // A BRIN index summarises hot rows, and no query uses it.
@@ -52,7 +55,7 @@ unsafe fn lock() -> u32 {
 /// Whether queries under the snapshot may use the index: not one that is being built or dropped, nor one that
 /// lacks old versions.
 unsafe fn is_in_use(index: Open, snapshot: Snapshot) -> bool {
-    // SAFETY: the index is open; the catalog row that it was opened by is kept with it.
+    // SAFETY: the catalog row that it was opened by is kept with it.
     unsafe {
         let form = (*index.as_ptr()).rd_index;
         let header = (*(*index.as_ptr()).rd_indextuple).t_data;
@@ -84,8 +87,10 @@ impl Way {
     }
 }
 
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
 unsafe fn check_index(rel: Open, index: Open, snapshot: Snapshot, report: &mut Report) {
-    // SAFETY: both are open and locked.
+    // SAFETY: both are locked, as is promised.
     unsafe {
         let way = Way::of(index);
         let name =

@@ -62,7 +62,7 @@ unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
 }
 
 fn verify(rel: Open, report: &mut Report) {
-    // SAFETY: rel is open and locked.
+    // SAFETY: the snapshot is registered until everything was looked at.
     unsafe {
         if rel.is_elsewhere() {
             // As the planner says it.

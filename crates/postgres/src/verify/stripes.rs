@@ -22,6 +22,9 @@ use crate::storage::file::page_header::PAYLOAD_BYTES;
 use crate::storage::read::stripe_on_pages::{self, Pages as StripePages};
 
 /// Checks all stripes.
+///
+/// # Safety
+/// The snapshot is registered.
 pub unsafe fn check(
     rel: Open,
     snapshot: Snapshot,
@@ -30,7 +33,7 @@ pub unsafe fn check(
     pages: &Pages,
     report: &mut Report,
 ) {
-    // SAFETY: rel is open, the snapshot registered.
+    // SAFETY: the snapshot is registered.
     unsafe {
         let stripes = directory::visible(storage_id, snapshot);
         check_directory(&stripes, next_row, pages.blocks, report);

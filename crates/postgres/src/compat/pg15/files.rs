@@ -21,7 +21,7 @@ pub fn locator(rel: Open) -> FileLocator {
 /// Copies a block of the main fork as it is on disk, past the buffers. The block is below the end of the
 /// file.
 pub fn read_from_disk(rel: Open, block: BlockNumber, image: &mut [u8; pg_sys::BLCKSZ as usize]) {
-    // SAFETY: rel is open; the server fills one page.
+    // SAFETY: the server fills one page.
     unsafe {
         let file = pg_sys::smgropen((*rel.as_ptr()).rd_node, (*rel.as_ptr()).rd_backend);
         pg_sys::smgrread(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, image.as_mut_ptr().cast());

@@ -71,7 +71,7 @@ pub struct RewriteLimits {
 
 /// The limits for a rewrite of `rel` now, as CLUSTER takes them.
 pub fn rewrite_limits(rel: Open) -> RewriteLimits {
-    // SAFETY: rel is open and locked.
+    // SAFETY: a question about an open relation.
     unsafe {
         let (mut oldest_xmin, mut freeze) = (pg_sys::InvalidTransactionId, pg_sys::InvalidTransactionId);
         let (mut oldest_multi, mut freeze_multi) = Default::default();
@@ -126,9 +126,12 @@ pub struct HeapRewrite(*mut c_void);
 
 impl HeapRewrite {
     /// Begins one, behind the last block of `new`.
+    ///
+    /// # Safety
+    /// Both relations are locked so that nobody else changes them.
     pub unsafe fn begin(old: Open, new: Open, limits: &RewriteLimits) -> Self {
         let RewriteLimits { oldest_xmin, freeze, freeze_multi } = *limits;
-        // SAFETY: both are open and locked; a call into the server, guarded so that its ERROR unwinds.
+        // SAFETY: both are locked, as is promised; a call into the server, guarded so that its ERROR unwinds.
         unsafe {
             Self(pg_guard_ffi_boundary(|| {
                 c::begin_heap_rewrite(old.as_ptr(), new.as_ptr(), oldest_xmin, freeze, freeze_multi)

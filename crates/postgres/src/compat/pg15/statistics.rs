@@ -1,7 +1,7 @@
 //! PostgreSQL 15: the cumulative statistics, and what a process has used.
 
+use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self};
 
 use crate::host::relation::Open;
 
@@ -32,8 +32,8 @@ pub fn set_row_counts(rel: Open, live: i64, dead: i64) {
     }
     /// PGSTAT_KIND_RELATION.
     const RELATION: i32 = 2;
-    // SAFETY: rel is open. Calls into the server, guarded so that an ERROR unwinds; between lock and unlock
-    // are stores only.
+    // SAFETY: calls into the server, guarded so that an ERROR unwinds; between lock and unlock are stores
+    // only.
     unsafe {
         let info = (*rel.as_ptr()).pgstat_info;
         if info.is_null() && !(*rel.as_ptr()).pgstat_enabled {

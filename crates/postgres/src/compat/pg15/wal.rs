@@ -17,7 +17,7 @@ pub fn log_conflict_horizon(rel: Open, newest: TransactionId) {
         block: BlockNumber,
         newest: u64,
     }
-    // SAFETY: rel is open; the record's data is copied by the server.
+    // SAFETY: the record's data is copied by the server.
     unsafe {
         let next = pg_sys::ReadNextFullTransactionId().value;
         let (epoch, newest) = (next >> 32, u64::from(newest.into_inner()));

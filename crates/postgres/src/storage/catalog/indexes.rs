@@ -112,7 +112,7 @@ impl Indexes {
 }
 
 fn key_columns(index: Open) -> Vec<i16> {
-    // SAFETY: the index is open; the vector has as many entries as it has columns.
+    // SAFETY: the vector has as many entries as it has columns.
     unsafe {
         let form = &*(*index.as_ptr()).rd_index;
         form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0)).to_vec()

@@ -16,7 +16,7 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapsh
 
 use super::by_heap::may_lack_rows;
 use crate::compat;
-use crate::host::relation::Open;
+use crate::host::relation::{Open, with_table};
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error, heap_tuple};
 use crate::storage::file::tid;
@@ -202,7 +202,6 @@ impl SideTable {
         backward: bool,
         step: impl FnMut(&Cursor) -> bool,
     ) {
-        // See the function.
         self.walk_keys(storage_id, key.as_slice(), backward, step)
     }
 
@@ -310,11 +309,11 @@ impl SideTable {
             if push {
                 pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
             }
-            let table = Open::of(pg_sys::table_open(self.oids().table, pg_sys::RowExclusiveLock as i32));
-            for mut tid in tids {
-                pg_sys::simple_heap_delete(table.as_ptr(), &raw mut tid);
-            }
-            pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
+            with_table(self.oids().table, pg_sys::RowExclusiveLock, |table| {
+                for mut tid in tids {
+                    pg_sys::simple_heap_delete(table.as_ptr(), &raw mut tid);
+                }
+            });
             if push {
                 pg_sys::PopActiveSnapshot();
             }

@@ -18,8 +18,11 @@ use crate::storage::file::metapage;
 const MOST: usize = 100_000;
 
 /// Removes what is known of rows of `rel` that are gone. The caller is the table's only mover.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub unsafe fn forget(rel: Open) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return };
         let Some(numbers) = directory::numbers_in_use(rel) else { return };

@@ -71,7 +71,7 @@ fn is_locked(rel: Open, first_row: u64) -> bool {
 
 /// Keeps the stripe of `row` in place to the end of the transaction.
 pub fn share(rel: Open, storage_id: u64, row: u64, cid: CommandId) -> Result<StripeEntry, Unchangeable> {
-    // SAFETY: rel is open; MyProc is this backend's own entry.
+    // SAFETY: MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
         let known = HELD.with_borrow_mut(|held| {
@@ -130,7 +130,7 @@ fn lock(rel: Open, first_row: u64) {
 /// The stripe of a row, where this transaction keeps it in place and others have committed it: without a look
 /// at the directory.
 pub fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> {
-    // SAFETY: rel is open; MyProc is this backend's own entry.
+    // SAFETY: MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
         let known = HELD.with_borrow_mut(|held| {
@@ -146,7 +146,6 @@ pub fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> {
 pub fn has_bitmap(entry: &StripeEntry) -> bool {
     let known = |held: &mut Held| held.of_row(entry.storage_id, entry.first_row)?.has_bitmap;
     HELD.with_borrow_mut(known).unwrap_or_else(|| {
-        // A look-up.
         let found = delete_bitmap::touches(entry.storage_id, &(entry.first_row..entry.end_row()));
         HELD.with_borrow_mut(|held| {
             if let Some(kept) = held.of_row(entry.storage_id, entry.first_row) {
@@ -183,8 +182,7 @@ pub struct Exclusion {
 /// Excludes all others from a stripe, if that can be had at once: nobody else has locked or changed a row of
 /// it in a transaction that still runs.
 pub unsafe fn exclude(rel: Open, entry: &StripeEntry) -> Option<Exclusion> {
-    // SAFETY: rel is open. The locks belong to the subtransaction, as whatever runs in it may end before it
-    // does.
+    // SAFETY: the locks belong to the subtransaction, as whatever runs in it may end before it does.
     unsafe {
         let owner = pg_sys::CurTransactionResourceOwner;
         if rel.is_temporary() {
@@ -248,7 +246,7 @@ unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
 /// are logged like those of any table: a publication of all tables would publish them, so temporary and
 /// unlogged tables must not get proxies either.
 fn refuse_if_published(rel: Open) {
-    // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
+    // SAFETY: catalog look-ups, of which the relation cache keeps the first.
     unsafe {
         let permanent = pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char;
         let (detail, hint) = if published::is_published(rel) {

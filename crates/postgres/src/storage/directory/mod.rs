@@ -228,8 +228,11 @@ pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
 /// Takes `count` row numbers and puts their reservation into the directory before anybody can learn them:
 /// VACUUM reads the counter and the directory under the same lock, so it never takes a number that was handed
 /// out for a dead one (protocol point 1). Returns the first row number.
+///
+/// # Safety
+/// `rel` is locked with RowExclusiveLock.
 pub unsafe fn reserve(rel: Open, count: u32, cid: CommandId) -> u64 {
-    // SAFETY: rel is open with RowExclusiveLock. The page lock on block 0 is ours alone: heap takes none.
+    // SAFETY: the lock is promised. The page lock on block 0 is ours alone: heap takes none.
     unsafe {
         let storage_id = metapage::ensure(rel);
         // Who checks a unique index asks all of them under the lock of an index page, where nothing may wait.
@@ -284,7 +287,7 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
 }
 
 unsafe fn lock_numbers(rel: Open, mode: u32) {
-    // SAFETY: rel is open; a temporary table has no other writer.
+    // SAFETY: a temporary table has no other writer.
     unsafe {
         if !rel.is_temporary() {
             pg_sys::LockPage(rel.as_ptr(), 0, mode as i32);
@@ -304,7 +307,7 @@ unsafe fn unlock_numbers(rel: Open, mode: u32) {
 /// The row numbers that any version of any directory row owns, read so that others below the counter are dead
 /// to everybody. None: no metapage.
 pub fn numbers_in_use(rel: Open) -> Option<RowNumbers> {
-    // SAFETY: rel is open. Share excludes `reserve`.
+    // SAFETY: Share excludes `reserve`.
     unsafe {
         lock_numbers(rel, pg_sys::ShareLock);
         let found = metapage::read(rel);

@@ -13,7 +13,7 @@ use super::StripeEntry;
 use super::cursor::walk;
 use super::entries;
 use crate::host::buffer;
-use crate::host::relation::Open;
+use crate::host::relation::with_table;
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::file::tid;
 
@@ -58,18 +58,17 @@ unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
     blocks.dedup();
     // SAFETY: as above.
     unsafe {
-        let table =
-            Open::of(pg_sys::table_open(SideTable::Stripe.oids().table, pg_sys::AccessShareLock as i32));
-        for block in blocks {
-            let buf = buffer::read(table, block, std::ptr::null_mut());
-            buffer::lock_exclusive(buf);
-            // As an UPDATE does that has found no room: the next one who comes by prunes the page.
-            let page = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
-            (*page).pd_flags |= pg_sys::PD_PAGE_FULL as u16;
-            buffer::unlock(buf);
-            pg_sys::heap_page_prune_opt(table.as_ptr(), buf);
-            pg_sys::ReleaseBuffer(buf);
-        }
-        pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
+        with_table(SideTable::Stripe.oids().table, pg_sys::AccessShareLock, |table| {
+            for block in blocks {
+                let buf = buffer::read(table, block, std::ptr::null_mut());
+                buffer::lock_exclusive(buf);
+                // As an UPDATE does that has found no room: the next one who comes by prunes the page.
+                let page = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
+                (*page).pd_flags |= pg_sys::PD_PAGE_FULL as u16;
+                buffer::unlock(buf);
+                pg_sys::heap_page_prune_opt(table.as_ptr(), buf);
+                pg_sys::ReleaseBuffer(buf);
+            }
+        });
     }
 }

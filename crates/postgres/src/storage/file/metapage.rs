@@ -27,7 +27,10 @@ struct Cached {
 }
 
 fn cached(rel: Open) -> Option<u64> {
-    // SAFETY: for tables of our access method rd_amcache is null or what `remember` put there.
+    // Indexes keep something else there.
+    debug_assert!(rel.kind() != pg_sys::RELKIND_INDEX);
+    // SAFETY: for tables of our access method rd_amcache is null or what `remember` put there, and other
+    // tables have nothing there.
     unsafe {
         let cache = (*rel.as_ptr()).rd_amcache.cast::<Cached>();
         (!cache.is_null() && (*cache).file_number == compat::file_number(&compat::locator(rel)))
@@ -102,7 +105,7 @@ pub fn set_swept(rel: Open, dead: u64, oldest_xmin: TransactionId) {
 
 /// Changes block 0 under its exclusive lock, logged; returns it as it was.
 fn change(rel: Open, edit: impl FnOnce(&mut Meta)) -> Meta {
-    // SAFETY: rel is open; `edit` may raise an ERROR before anything is changed.
+    // SAFETY: `edit` may raise an ERROR before anything is changed.
     unsafe {
         let buf = buffer::read(rel, 0, std::ptr::null_mut());
         buffer::lock_exclusive(buf);
@@ -116,7 +119,7 @@ fn change(rel: Open, edit: impl FnOnce(&mut Meta)) -> Meta {
 }
 
 fn read_meta(rel: Open) -> Option<Meta> {
-    // SAFETY: rel is open; the page is looked at under pin and shared lock.
+    // SAFETY: the page is looked at under pin and shared lock.
     unsafe {
         // A file whose storage id is known has a block 0.
         if cached(rel).is_none() && rel.block_count() == 0 {
@@ -133,7 +136,7 @@ fn read_meta(rel: Open) -> Option<Meta> {
 /// Raises an ERROR where block 0 cannot be a block that a crash left unwritten, because the next one is
 /// written.
 fn check_unwritten(rel: Open) {
-    // SAFETY: rel is open; blocks are locked in ascending order.
+    // SAFETY: blocks are locked in ascending order.
     unsafe {
         if rel.block_count() <= 1 {
             return;
@@ -194,8 +197,11 @@ fn new_storage_id() -> u64 {
 
 /// The relation's storage id; makes the metapage first where there is none. Has to come before anything else
 /// is written to the relation: heap would take block 0 for itself otherwise.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 pub unsafe fn ensure(rel: Open) -> u64 {
-    // SAFETY: rel is open with at least RowExclusiveLock. The extension lock decides between two creators.
+    // SAFETY: the lock is promised. The extension lock decides between two creators.
     unsafe {
         if let Some(id) = storage_id(rel) {
             return id;
@@ -238,7 +244,7 @@ pub unsafe fn ensure(rel: Open) -> u64 {
 /// ends without using them. Where index entries may be made for them before their stripe is in the directory,
 /// use `directory::reserve`, which does both under one lock.
 pub unsafe fn reserve_rows(rel: Open, count: u64) -> u64 {
-    // SAFETY: rel is open; block 0 is changed and logged under its exclusive lock.
+    // SAFETY: block 0 is changed and logged under its exclusive lock.
     unsafe {
         ensure(rel);
         change(rel, |meta| {

@@ -119,8 +119,11 @@ pub(super) unsafe fn rewrite_logged(rel: Open, buf: Buffer, header: &Header) {
 /// Writes `bytes` as a run of new stripe pages at the end of the file. The metapage exists
 /// (`metapage::ensure`). The pages mean nothing until a directory row names them; if none ever does, VACUUM
 /// gives them back.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
-    // SAFETY: rel is open with at least RowExclusiveLock; the buffer protocol is described at the top.
+    // SAFETY: the lock is promised; the buffer protocol is described at the top.
     unsafe {
         let logged = rel.needs_wal();
         let needs_lock = !rel.is_local();
@@ -212,7 +215,7 @@ pub unsafe fn read_range(
         let take = left.min(PAYLOAD_BYTES - within);
         let block =
             run.first_block.checked_add(number).ok_or_else(|| Error::corrupt("run of blocks is too long"))?;
-        // SAFETY: rel is open; the page is looked at only under pin and shared lock, and copied out of it.
+        // SAFETY: the page is looked at only under pin and shared lock, and copied out of it.
         unsafe {
             let buf = buffer::read(rel, block, strategy);
             buffer::lock_shared(buf);

@@ -30,7 +30,7 @@ pub(super) fn choose(rel: Open, command: CommandId) -> Option<(Placement, bool)>
 }
 
 fn has_index(rel: Open) -> bool {
-    // Relhasindex may be true without an index, never false with one.
+    // `relhasindex` may be true without an index, never false with one.
     rel.may_have_indexes() && !rel.indexes().is_empty()
 }
 
@@ -41,6 +41,6 @@ fn has_exclusion_constraint(rel: Open) -> bool {
 }
 
 fn has_after_row_trigger(rel: Open) -> bool {
-    // SAFETY: rel is open; trigdesc is null without triggers.
+    // SAFETY: trigdesc is null without triggers.
     unsafe { (*rel.as_ptr()).trigdesc.as_ref().is_some_and(|triggers| triggers.trig_insert_after_row) }
 }

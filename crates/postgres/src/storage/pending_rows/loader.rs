@@ -34,7 +34,7 @@ impl Loader {
     /// # Safety
     /// `rel` is locked so that everybody else is kept out.
     pub unsafe fn new(rel: Open, order: LoadOrder, command: CommandId, age: Age) -> Self {
-        // SAFETY: rel is open with a lock that keeps everybody else out.
+        // SAFETY: the lock is promised.
         unsafe {
             let key = Key { table: rel.oid(), subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
             Self { set: PendingRows::for_rewrite(rel, key, order == LoadOrder::Sorted, age) }

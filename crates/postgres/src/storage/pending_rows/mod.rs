@@ -27,7 +27,7 @@ use std::collections::HashMap;
 
 use pgrx::pg_sys::{self, CommandId, Oid, SubTransactionId};
 
-use crate::host::relation::Open;
+use crate::host::relation::{Open, with_table};
 
 pub use loader::{LoadOrder, Loader};
 pub use order::Order;
@@ -77,7 +77,7 @@ pub fn any() -> bool {
 /// The set that rows of command `command` into `rel` go to, or None when they are to be ordinary hot rows and
 /// nobody keeps count. The pointer is good until the next call into the server.
 pub fn set_for(rel: Open, command: CommandId, options: i32) -> Option<*mut PendingRows> {
-    // SAFETY: rel is open; catalog look-ups happen before the registry is touched.
+    // SAFETY: catalog look-ups happen before the registry is touched.
     unsafe {
         let key = Key { table: rel.oid(), subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
         if let Some((last, set)) = LAST.get()
@@ -133,7 +133,7 @@ pub unsafe fn flush_relation(rel: Open) {
     if !any() {
         return;
     }
-    // SAFETY: rel is open; sets stay where they are while they write.
+    // SAFETY: sets stay where they are while they write.
     unsafe {
         let table = rel.oid();
         for key in keys(|key| key.table == table) {
@@ -152,9 +152,7 @@ unsafe fn flush_all() {
             if let Some(set) = pointer(&key)
                 && (*set).has_rows()
             {
-                let rel = Open::of(pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32));
-                (*set).flush(rel);
-                pg_sys::table_close(rel.as_ptr(), pg_sys::NoLock as i32);
+                with_table(key.table, pg_sys::RowExclusiveLock, |rel| (*set).flush(rel));
             }
         }
     }
@@ -197,9 +195,7 @@ unsafe fn finish_where(wanted: impl Fn(&Key) -> bool) {
             if !(*set).has_rows() {
                 continue;
             }
-            let rel = Open::of(pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32));
-            (*set).finish(rel);
-            pg_sys::table_close(rel.as_ptr(), pg_sys::NoLock as i32);
+            with_table(key.table, pg_sys::RowExclusiveLock, |rel| (*set).finish(rel));
         }
     }
     forget(|key| done.contains(key));
@@ -240,9 +236,7 @@ pub unsafe fn relieve(rel: Open) {
             if table == rel.oid() {
                 (*set).spill(rel);
             } else {
-                let other = Open::of(pg_sys::table_open(table, pg_sys::RowExclusiveLock as i32));
-                (*set).spill(other);
-                pg_sys::table_close(other.as_ptr(), pg_sys::NoLock as i32);
+                with_table(table, pg_sys::RowExclusiveLock, |other| (*set).spill(other));
             }
         }
     }

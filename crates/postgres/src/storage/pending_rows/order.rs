@@ -76,7 +76,7 @@ impl Order {
         if keys.is_empty() {
             return None;
         }
-        // SAFETY: rel is open; the keys are columns of it.
+        // SAFETY: the keys are columns of it.
         unsafe {
             let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
             let columns = keys.iter().filter_map(|key| column(rel, key)).collect::<Vec<_>>();

@@ -30,9 +30,12 @@ use crate::storage::space::runs;
 const BATCH_ROWS: usize = 500;
 
 /// Writes finished columns as one stripe, to be seen as `age` says; waits for its worker if it has one.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
-    // SAFETY: rel is open with at least RowExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let entry = match stripe.encoding.take().map(Encoding::wait) {
             None => write_pages(rel, rows, &stripe.columns, stripe.first_row),
@@ -46,13 +49,16 @@ pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut FinishedStripe, comman
 /// Writes `row_count` rows as one stripe of `rel`, which is there once the caller has put it into the
 /// directory. `columns` has one flat vector for each attribute of the table, dropped ones included. Row
 /// numbers start at `first_row` (reserved before), or are taken from the table's counter.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 pub unsafe fn write_pages(
     rel: Open,
     row_count: u32,
     columns: &[Vector],
     first_row: Option<u64>,
 ) -> StripeEntry {
-    // SAFETY: rel is open with at least RowExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         expect_memory(columns);
         let how = StripeOptions { check: &look_for_interrupts, ..stripe_options(rel) };
@@ -98,8 +104,11 @@ fn look_for_interrupts() -> Result<()> {
 }
 
 /// Puts an encoded stripe on pages.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 unsafe fn put_pages(rel: Open, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
-    // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
+    // SAFETY: the lock is promised; the run is complete before the directory names it.
     unsafe {
         pgrx::check_for_interrupts!();
         let row_count = encoded.row_count;
@@ -129,8 +138,11 @@ unsafe fn put_pages(rel: Open, encoded: EncodedStripe, first_row: Option<u64>) -
 }
 
 /// Puts finished columns into the heap, row by row.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 pub(super) unsafe fn write_hot(rel: Open, stripe: &FinishedStripe, command: CommandId, options: i32) {
-    // SAFETY: rel is open with at least RowExclusiveLock; heap gets filled slots of the table's row type.
+    // SAFETY: the lock is promised; heap gets filled slots of the table's row type.
     unsafe {
         metapage::ensure(rel);
         let Some(insert) = heap_am::heap().multi_insert else { return };

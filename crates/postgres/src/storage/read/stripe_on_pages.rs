@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::rc::Rc;
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Result};
 

@@ -2,7 +2,7 @@
 //!
 //! Asked by packing, which decides whether VACUUM pays, and by `engine.storage_health`.
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use super::free;
 use crate::host::buffer;
@@ -14,7 +14,7 @@ use crate::storage::file::pages::BlockRun;
 /// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were
 /// replaced; not those that somebody is just writing.
 pub fn dead_blocks(rel: Open, live: impl Iterator<Item = BlockRun>) -> u32 {
-    // SAFETY: rel is open; pages are looked at under pin and shared lock.
+    // SAFETY: pages are looked at under pin and shared lock.
     unsafe {
         let mut dead = 0;
         let mut vmbuffer: pg_sys::Buffer = 0;

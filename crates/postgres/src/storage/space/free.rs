@@ -21,8 +21,11 @@ use crate::storage::file::pages::BlockRun;
 use crate::storage::file::{metapage, visibility_bits};
 
 /// Frees what can be freed; returns the number of pages.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub unsafe fn reclaim(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> u64 {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
         let mut vmbuffer: Buffer = 0;
@@ -92,8 +95,11 @@ unsafe fn unnamed(
 }
 
 /// Frees the pages of a stripe that this transaction has written and not put into the directory.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub unsafe fn give_back(rel: Open, entry: &StripeEntry) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock. A page that is another's stays.
+    // SAFETY: the lock is promised. A page that is another's stays.
     unsafe {
         let owner = PageOwner::current(entry.storage_id, entry.first_row);
         let mut vmbuffer: Buffer = 0;
@@ -107,6 +113,8 @@ pub unsafe fn give_back(rel: Open, entry: &StripeEntry) {
     }
 }
 
+/// # Safety
+/// The buffer is pinned and locked.
 pub(super) unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
     // SAFETY: pinned and locked by the caller.
     unsafe {

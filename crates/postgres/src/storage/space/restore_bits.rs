@@ -15,8 +15,11 @@ use crate::storage::file::metapage;
 use crate::storage::file::visibility_bits::BITS;
 
 /// Marks the pages of all stripes that the directory names.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub unsafe fn restore(rel: Open, strategy: pg_sys::BufferAccessStrategy) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock, so nobody frees a page meanwhile.
+    // SAFETY: the lock is promised, so nobody frees a page meanwhile.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return };
         let blocks = rel.block_count();

@@ -17,8 +17,11 @@ use crate::storage::file::pages::{BLOCK_LIMIT, BlockRun, PageOwner, append_run, 
 
 /// Writes `bytes` as a run of stripe pages. The metapage exists (`metapage::ensure`). The pages mean nothing
 /// until a directory row names them; if none ever does, VACUUM gives them back.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 pub unsafe fn write_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
-    // SAFETY: rel is open with at least RowExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         compat::serializable_write(rel);
         let may_reuse = compat::holds_lock(rel.oid(), pg_sys::ShareUpdateExclusiveLock);

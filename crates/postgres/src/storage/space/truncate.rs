@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether the table's owner allows it.
 pub fn is_allowed(rel: Open) -> bool {
-    // SAFETY: rel is open; tables of ours have heap's options.
+    // SAFETY: tables of ours have heap's options.
     unsafe {
         let options = (*rel.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();
         options.is_null() || (*options).vacuum_truncate
@@ -41,7 +41,7 @@ pub fn is_allowed(rel: Open) -> bool {
 /// Cuts off the empty pages at the end of the file, if that is worth while; returns how many. The caller
 /// holds ShareUpdateExclusiveLock.
 pub unsafe fn tail(rel: Open) -> u32 {
-    // SAFETY: rel is open; everything is looked at under the lock.
+    // SAFETY: everything is looked at under the lock.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
         let blocks = rel.block_count();

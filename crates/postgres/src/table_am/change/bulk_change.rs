@@ -21,7 +21,7 @@ use pgrx::pg_sys::{
 
 use super::request::UNCHANGED;
 use super::{cold_change, successor_locks};
-use crate::host::relation::Open;
+use crate::host::relation::{Open, with_index};
 use crate::options;
 use crate::storage::change::delete_bitmap::{self, Change, Probe};
 use crate::storage::change::stripe_lock;
@@ -101,7 +101,7 @@ thread_local! {
 
 /// A command has changed a row of a stripe that it has locked: claims the stripe once there were enough.
 pub(super) unsafe fn count(rel: Open, entry: &StripeEntry, cid: CommandId) {
-    // SAFETY: rel is open; statements run inside transactions.
+    // SAFETY: statements run inside transactions.
     unsafe {
         if let Some(changed) = delete_bitmap::due(entry, cid)
             && may_claim(cid)
@@ -236,19 +236,18 @@ unsafe fn keeps_unique_keys(rel: Open, range_table: *mut pg_sys::List) -> bool {
 unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
     // SAFETY: the index is open for as long as its form is looked at.
     unsafe {
-        let open = Open::of(pg_sys::index_open(index, pg_sys::AccessShareLock as i32));
-        let form = (*open.as_ptr()).rd_index;
-        let mut found = false;
-        if (*form).indisunique || (*form).indisexclusion {
+        with_index(index, pg_sys::AccessShareLock, |open| {
+            let form = (*open.as_ptr()).rd_index;
+            if !(*form).indisunique && !(*form).indisexclusion {
+                return false;
+            }
             let keys = (*form).indkey.values.as_slice(usize::try_from((*form).indnatts).unwrap_or(0));
-            found = !pg_sys::RelationGetIndexPredicate(open.as_ptr()).is_null()
+            !pg_sys::RelationGetIndexPredicate(open.as_ptr()).is_null()
                 || keys.iter().any(|&key| {
                     let member = i32::from(key) - pg_sys::FirstLowInvalidHeapAttributeNumber;
                     key == 0 || pg_sys::bms_is_member(member, columns)
-                });
-        }
-        pg_sys::index_close(open.as_ptr(), pg_sys::NoLock as i32);
-        found
+                })
+        })
     }
 }
 
@@ -263,7 +262,7 @@ pub(super) unsafe fn settle(
     mode: LockTupleMode::Type,
     wait: LockWaitPolicy::Type,
 ) -> Result<(), (TM_Result::Type, TM_FailureData)> {
-    // SAFETY: rel is open; nothing is locked or pinned while this waits.
+    // SAFETY: nothing is locked or pinned while this waits.
     unsafe {
         let mut at = tid::cold_tid(row);
         if !stripe_lock::has_bitmap(entry) {

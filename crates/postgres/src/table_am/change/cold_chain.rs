@@ -78,7 +78,7 @@ enum Version {
 
 /// Looks at the version at `at`, which `by` has inserted.
 unsafe fn look(rel: Open, at: ItemPointerData, by: TransactionId) -> Version {
-    // SAFETY: rel is open; the tuple is looked at while its page is pinned.
+    // SAFETY: the tuple is looked at while its page is pinned.
     unsafe {
         let mut dirty =
             SnapshotData { snapshot_type: SnapshotType::SNAPSHOT_DIRTY, ..SnapshotData::default() };

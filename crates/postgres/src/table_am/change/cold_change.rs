@@ -43,7 +43,8 @@ unsafe fn target(
     cid: CommandId,
     failure: &mut TM_FailureData,
 ) -> Result<Target, TM_Result::Type> {
-    // SAFETY: a DELETE, UPDATE or lock of the server's, which has locked the table; the snapshot is a constant.
+    // SAFETY: a DELETE, UPDATE or lock of the server's, which has locked the table; the snapshot is a
+    // constant.
     unsafe {
         *failure = TM_FailureData { ctid: at, ..UNCHANGED };
         own_writes::flush(rel);
@@ -115,7 +116,7 @@ pub(super) unsafe fn wait_for(
     wait: LockWaitPolicy::Type,
     what: XLTW_Oper::Type,
 ) -> bool {
-    // SAFETY: rel is open; nothing is locked or pinned here.
+    // SAFETY: nothing is locked or pinned here.
     unsafe {
         if wait == LockWaitPolicy::LockWaitBlock {
             delete_bitmap::write_all();
@@ -156,8 +157,11 @@ unsafe fn take(
 }
 
 /// Whether a snapshot sees the row.
+///
+/// # Safety
+/// The snapshot is live.
 unsafe fn is_seen(rel: Open, target: &Target, snapshot: Snapshot) -> bool {
-    // SAFETY: rel is open, the snapshot live.
+    // SAFETY: the snapshot is live.
     unsafe {
         (moved::is_old(target.storage_id, target.entry.inserter)
             || directory::find(target.storage_id, target.row, snapshot)
@@ -272,7 +276,7 @@ pub(super) unsafe fn insert_successor(rel: Open, slot: *mut TupleTableSlot, cid:
 
 /// Whether the new version of a cold row has other key columns: which lock an UPDATE of the row needs.
 unsafe fn changes_key(rel: Open, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
-    // SAFETY: rel is open; both slots have its row type.
+    // SAFETY: both slots have its row type.
     unsafe {
         let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
         let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel.as_ptr(), kind);

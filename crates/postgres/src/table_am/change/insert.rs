@@ -25,8 +25,11 @@ thread_local! {
 }
 
 /// Makes the metapage, and takes the locks that index insertion may need.
+///
+/// # Safety
+/// `rel` is locked with RowExclusiveLock.
 pub(super) unsafe fn get_ready(rel: Open) {
-    // SAFETY: rel is open with RowExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         metapage::ensure(rel);
         if rel.may_have_indexes() {

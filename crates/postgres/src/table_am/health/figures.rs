@@ -3,7 +3,7 @@
 //! Invariant: all are counted in what is there, none in `pg_class`, so they are known before the first
 //! ANALYZE, and count no row that is not there.
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use crate::host::relation::Open;
 use crate::options::{self, TableOptions};

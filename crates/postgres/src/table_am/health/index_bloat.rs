@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use crate::host::relation::Open;
 
@@ -75,7 +75,7 @@ fn of_index(index: Open) -> Option<Bloat> {
 
 /// The index's name for a statement.
 fn identifier(index: Open) -> String {
-    // SAFETY: the index is open, so its schema is there; the server returns terminated strings.
+    // SAFETY: the schema of an open index is there; the server returns terminated strings.
     unsafe {
         let class = &*index.form();
         let schema = pg_sys::get_namespace_name(class.relnamespace);
@@ -86,7 +86,7 @@ fn identifier(index: Open) -> String {
 
 /// Bytes that an entry takes, on the average.
 fn entry_bytes(index: Open) -> usize {
-    // SAFETY: the index is open; the vector has as many entries as it has columns.
+    // SAFETY: the vector has as many entries as it has columns.
     unsafe {
         let form = &*(*index.as_ptr()).rd_index;
         let keys = form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0));

@@ -166,9 +166,9 @@ impl Build<'_> {
 
     /// Heap's builder for one hot span under `snapshot`.
     unsafe fn hot_under(&self, heap_rel: Relation, snapshot: Snapshot, span: Span) -> f64 {
-        // SAFETY: heap_rel is open and heap's. The builder reads under the snapshot of a scan that it is given
-        // and ends the scan; it leaves the scan's limits alone when told that the scan may be synchronised, which
-        // this one is not.
+        // SAFETY: heap_rel is open and heap's. The builder reads under the snapshot of a scan that it is
+        // given and ends the scan; it leaves the scan's limits alone when told that the scan may be
+        // synchronised, which this one is not.
         unsafe {
             let scan = pg_guard_ffi_boundary(|| {
                 let scan =
@@ -298,7 +298,7 @@ unsafe fn stripes_to_index(rel: Open, concurrent: Option<Snapshot>) -> Vec<(Stri
 /// only where they are now. Of rows that somebody has changed heap's builder leaves such versions out as
 /// well, and says nothing.
 unsafe fn warn_standbys(rel: Open, concurrent: Option<Snapshot>) {
-    // SAFETY: rel is open. A worker's leader does this.
+    // SAFETY: a worker's leader does this.
     unsafe {
         if pg_sys::ParallelWorkerNumber >= 0 || !rel.needs_wal() {
             return;

@@ -88,6 +88,9 @@ impl Known {
 
 impl Dead {
     /// Whether a row of a visible stripe is there for the snapshot.
+    ///
+    /// # Safety
+    /// The snapshot is live.
     unsafe fn is_there(
         &mut self,
         rel: Open,
@@ -96,8 +99,8 @@ impl Dead {
         snapshot: Snapshot,
         seen: Option<Seen>,
     ) -> bool {
-        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change,
-        // unless an earlier command of this transaction is suspended and goes on (docs/limitations.md).
+        // SAFETY: the snapshot is live. What an MVCC snapshot sees of the proxies does not change, unless an
+        // earlier command of this transaction is suspended and goes on (docs/limitations.md).
         unsafe {
             let Some(seen) = seen.filter(|_| !compat::is_serializable()) else {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);

@@ -96,7 +96,7 @@ impl IndexRows {
 
 /// Which columns of the table an index reads, for decoding no more than these.
 pub unsafe fn columns_used(rel: Open, info: *mut IndexInfo) -> Vec<bool> {
-    // SAFETY: rel is open; the info's lists are valid expression trees over variable number 1.
+    // SAFETY: the info's lists are valid expression trees over variable number 1.
     unsafe {
         let count = rel.attribute_count();
         let mut used = vec![false; count];

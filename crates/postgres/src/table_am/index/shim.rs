@@ -22,7 +22,7 @@ thread_local! {
 pub fn of(rel: Open) -> Relation {
     let oid = u32::from(rel.oid());
     let known = SHIMS.with(|shims| shims.borrow().get(&oid).copied());
-    // SAFETY: rel is open; the copy is made field by field into memory that is never freed.
+    // SAFETY: the copy is made field by field into memory that is never freed.
     unsafe {
         let shim = match known {
             Some(shim) => {

@@ -98,8 +98,7 @@ unsafe fn on_page(
     oldest_xmin: TransactionId,
     strategy: BufferAccessStrategy,
 ) -> HotRows {
-    // SAFETY: rel is open and has the block; tuples are looked at under pin and shared lock, as the server's
-    // functions ask for.
+    // SAFETY: tuples are looked at under pin and shared lock, as the server's functions ask for.
     unsafe {
         let mut rows = HotRows::default();
         let buf = buffer::read(rel, block, strategy);

@@ -34,7 +34,7 @@ pub unsafe extern "C-unwind" fn relation_vacuum(
     params: *mut VacuumParams,
     strategy: BufferAccessStrategy,
 ) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock in a transaction of its own.
+    // SAFETY: as the server calls it, with ShareUpdateExclusiveLock in a transaction of its own.
     unsafe {
         let rel = Open::of(rel);
         let mut counts = Counts::before(rel);
@@ -101,7 +101,7 @@ unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> boo
 /// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead
 /// the last time, so that nothing is done when no others have died since.
 unsafe fn sweep_indexes(rel: Open, counts: &mut Counts, strategy: BufferAccessStrategy) {
-    // SAFETY: rel is open; the indexes are opened and closed here.
+    // SAFETY: the indexes are opened and closed here.
     unsafe {
         let Some((numbers, storage_id)) = directory::numbers_in_use(rel).zip(metapage::storage_id(rel))
         else {

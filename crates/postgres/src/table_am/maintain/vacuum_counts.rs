@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, Trans
 
 use super::hot_rows;
 use crate::compat;
-use crate::host::relation::Open;
+use crate::host::relation::{Open, with_index};
 use crate::storage::change::row_proxy::{self, DeadToAll, Tombstones};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries;
@@ -35,7 +35,6 @@ pub fn cold(
     tombstones: &mut Tombstones,
     before: TransactionId,
 ) -> ColdCount {
-    // Catalog look-ups.
     let done = DeadToAll::of(storage_id, before);
     let mut count = ColdCount::default();
     for entry in stripes {
@@ -101,9 +100,7 @@ impl Counts {
             }
             self.before.write(rel);
             for counts in self.indexes.iter().filter(|counts| counts.heap.rows != counts.before.rows) {
-                let open = Open::of(pg_sys::index_open(counts.index, pg_sys::RowExclusiveLock as i32));
-                counts.before.write(open);
-                pg_sys::index_close(open.as_ptr(), pg_sys::NoLock as i32);
+                with_index(counts.index, pg_sys::RowExclusiveLock, |open| counts.before.write(open));
             }
         }
     }
@@ -174,7 +171,7 @@ pub(super) struct Hidden {
 impl Hidden {
     /// Hides the rows of a table that has, or had, rows in stripes.
     pub unsafe fn of(rel: Open) -> Self {
-        // SAFETY: rel is open; this is the relation cache's copy.
+        // SAFETY: this is the relation cache's copy.
         unsafe {
             let form = rel.form();
             let rows = (*form).reltuples;
@@ -228,11 +225,14 @@ impl Figures {
     }
 
     /// Writes them in place, and leaves the relation's horizons alone.
+    ///
+    /// # Safety
+    /// `rel` is locked so that nobody else writes this.
     unsafe fn write(self, rel: Open) {
         let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
         let untold = std::ptr::null_mut();
         let Self { pages, rows, visible } = self;
-        // SAFETY: rel is open, and locked so that nobody else writes this.
+        // SAFETY: nobody else writes this, as is promised.
         unsafe {
             let is_index = rel.kind() == pg_sys::RELKIND_INDEX;
             let has_index = !is_index && !rel.indexes().is_empty();
@@ -253,8 +253,11 @@ impl Figures {
 }
 
 /// Writes to pg_class in place how many rows and pages a relation has.
+///
+/// # Safety
+/// `rel` is locked so that nobody else writes this.
 pub unsafe fn set_counts(rel: Open, rows: f64) {
-    // SAFETY: rel is open, and locked so that nobody else writes this.
+    // SAFETY: nobody else writes this, as is promised.
     unsafe {
         let pages = rel.block_count();
         let mut visible: BlockNumber = 0;

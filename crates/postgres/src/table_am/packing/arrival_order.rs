@@ -33,7 +33,7 @@ struct Column {
 /// The key to sort rows by, which lie in these `runs`, each in an order of its own; None where no column
 /// grows.
 pub(super) fn key(rel: Open, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
-    // SAFETY: rel is open, and the rows stay where they are.
+    // SAFETY: the rows stay where they are.
     unsafe {
         let column = |attnum| Column { attnum, last: None, ascents: 0 };
         let mut columns: Vec<_> = numbers(rel).into_iter().map(column).collect();

@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 use stripe::{Bound, ColumnStatistics, Summary};
 use vector::{LogicalType, Scalar};
 

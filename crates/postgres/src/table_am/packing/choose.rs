@@ -40,6 +40,9 @@ enum Fate {
 
 /// Chooses up to `limit` rows of about a stripe's bytes, in the order of their TIDs, from block `from` on;
 /// moves `from` to where the next batch begins.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub(super) unsafe fn choose(
     rel: Open,
     storage_id: u64,
@@ -47,7 +50,7 @@ pub(super) unsafe fn choose(
     limit: usize,
     oldest_xmin: TransactionId,
 ) -> Choice {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
         let spans = hot_runs::hot_spans(runs, rel.block_count());

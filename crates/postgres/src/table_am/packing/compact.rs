@@ -10,7 +10,7 @@
 //! go on reading the old pages, which are freed when no version of a directory row names them (protocol point
 //! 7). Invariant: for every snapshot the stripe is there once.
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use super::settings;
 use super::statistics::{self, Sum};
@@ -29,8 +29,11 @@ const WORTH: u32 = 16;
 
 /// Moves the last stripe that ends beyond block `keep` and for which there are empty pages before it; false
 /// where there is none. The caller holds ShareUpdateExclusiveLock.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock, and the transaction has an active snapshot.
 pub(super) unsafe fn step(rel: Open, keep: u32) -> bool {
-    // SAFETY: rel is open, in a transaction with an active snapshot.
+    // SAFETY: the lock and the snapshot are promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel).filter(|_| settings::moves_stripes()) else {
             return false;
@@ -103,7 +106,7 @@ unsafe fn copy(
     exclusion: Exclusion,
     write: impl FnOnce(&[u8], PageOwner) -> Option<BlockRun>,
 ) -> bool {
-    // SAFETY: rel is open. Others are kept out to the end of the transaction.
+    // SAFETY: others are kept out to the end of the transaction.
     unsafe {
         let command = pg_sys::GetCurrentCommandId(true);
         let mut bytes = Vec::new();

@@ -44,8 +44,11 @@ pub(super) struct Entries {
 
 impl Entries {
     /// Opens the indexes, for rows that come in `slot`.
+    ///
+    /// # Safety
+    /// `rel` is locked with ShareUpdateExclusiveLock.
     pub unsafe fn new(rel: Open, which: Which, slot: *mut TupleTableSlot) -> Self {
-        // SAFETY: rel is open with ShareUpdateExclusiveLock, so its indexes stay.
+        // SAFETY: the lock is promised, so its indexes stay.
         unsafe {
             let open = |index: Relation| {
                 let info = pg_sys::BuildIndexInfo(index);

@@ -50,8 +50,11 @@ enum Aim {
 
 /// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts one, or some over each
 /// other where so many overlap; returns how many of their rows it has been through.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock, and the transaction has an active snapshot.
 pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
+    // SAFETY: the lock is promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
         let options = options::table_options(rel);
@@ -197,7 +200,7 @@ fn live_rows(rel: Open, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPoin
 /// order given.
 fn exclude(rel: Open, stripes: &[Chosen]) -> Vec<bool> {
     let mut had = vec![false; stripes.len()];
-    // SAFETY: rel is open. It sleeps for a time that does not depend on others.
+    // SAFETY: it sleeps for a time that does not depend on others.
     unsafe {
         for pause in (0..TRIES).map(|at| at > 0) {
             if had.iter().all(|&had| had) {
@@ -232,8 +235,11 @@ fn count(rel: Open, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
 }
 
 /// Frees the pages of stripes that are not to be. They are this transaction's, and nobody has heard of them.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 unsafe fn give_back(rel: Open, written: &[StripeEntry]) -> usize {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         for entry in written {
             free::give_back(rel, entry);
@@ -275,7 +281,7 @@ unsafe fn replace(
     written: &[StripeEntry],
     command: CommandId,
 ) -> usize {
-    // SAFETY: rel is open; who has locked or changed a row of an excluded stripe has ended.
+    // SAFETY: who has locked or changed a row of an excluded stripe has ended.
     unsafe {
         let had = exclude(rel, chosen);
         let gone: Vec<&Chosen> =

@@ -52,7 +52,7 @@ pub use unsorted_notice::tell as tell_of_unsorted;
 
 use std::ffi::c_int;
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use crate::host::identity::Identity;
 use crate::host::relation::Open;

@@ -31,6 +31,9 @@ const MOST: usize = 8;
 /// The stripes to sort, by first row number; none where fewer than `fewest` overlap at any value. Two at
 /// least; of more no more than have `limit` rows for all unique indexes together, as writers wait while these
 /// get their entries.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub(super) unsafe fn choose(
     rel: Open,
     storage_id: u64,
@@ -40,7 +43,7 @@ pub(super) unsafe fn choose(
     oldest_xmin: TransactionId,
 ) -> Vec<Chosen> {
     let fewest = fewest.max(2);
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let stripes = stripes::seen_by_all(rel, storage_id, oldest_xmin);
         let ranges = ranges(rel, &stripes.iter().map(|stripe| &stripe.entry).collect::<Vec<_>>(), keys);
@@ -91,7 +94,7 @@ pub(super) fn count(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usi
 
 /// How far each stripe reaches in the order of `keys`, where that is known and more than one place.
 fn ranges(rel: Open, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
-    // SAFETY: rel is open; the values are copies, and the rows of stripes stay.
+    // SAFETY: the values are copies, and the rows of stripes stay.
     unsafe {
         let bounds = Bounds::of(rel, keys);
         if bounds.are_known() {

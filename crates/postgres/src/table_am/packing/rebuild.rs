@@ -91,7 +91,7 @@ unsafe fn others_stay() -> bool {
 
 /// The first of the table's btrees whose pages are mostly empty.
 fn candidate(rel: Open) -> Option<Candidate> {
-    // SAFETY: rel is open; indexes are closed here, or by the server's abort.
+    // SAFETY: indexes are closed here, or by the server's abort.
     unsafe {
         let mut found = None;
         for index in rel.open_indexes(pg_sys::AccessShareLock) {
@@ -134,7 +134,7 @@ fn fill_factor(index: Open) -> f64 {
 
 /// What part of the index's pages is in use, by some that lie evenly over it.
 fn filled(index: Open) -> f64 {
-    // SAFETY: the index is open; pages are read under their locks.
+    // SAFETY: pages are read under their locks.
     unsafe {
         let blocks = index.block_count();
         let pages = SAMPLE.min(blocks - 1);

@@ -27,8 +27,11 @@ use crate::storage::pending_rows;
 
 /// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how
 /// many it has been through (others may have taken some, or all, meanwhile). Fewer than `fewest` stay.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock, and the transaction has an active snapshot.
 pub(super) unsafe fn batch(rel: Open, from: &mut BlockNumber, fewest: usize) -> usize {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
+    // SAFETY: the lock is promised.
     unsafe {
         let storage_id = metapage::ensure(rel);
         let options = options::table_options(rel);

@@ -24,8 +24,11 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The table's hot rows, and those of some stripes.
+    ///
+    /// # Safety
+    /// `rel` stays open while this is used.
     pub unsafe fn new<'a>(rel: Open, stripes: impl IntoIterator<Item = &'a StripeEntry>) -> Self {
-        // SAFETY: rel is open and stays so while this is used.
+        // SAFETY: the table stays open, as is promised.
         let with_cursor =
             |entry: &StripeEntry| unsafe { (entry.first_row, (entry.clone(), ColdFetch::new(rel))) };
         Self { rel: rel.as_ptr(), stripes: stripes.into_iter().map(with_cursor).collect() }

@@ -58,6 +58,9 @@ impl Chosen {
 
 /// The stripes to join, none where it is not worth while. `limit`: rows of a full stripe; `fewest`: how many
 /// small ones have to be of one class.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub(super) unsafe fn choose(
     rel: Open,
     storage_id: u64,
@@ -65,7 +68,7 @@ pub(super) unsafe fn choose(
     fewest: usize,
     oldest_xmin: TransactionId,
 ) -> Vec<Chosen> {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let mut candidates = candidates(rel, storage_id, limit, oldest_xmin);
         let largest = (0..=u32::BITS / 2).rev().find(|&class| {
@@ -120,7 +123,7 @@ fn candidates(rel: Open, storage_id: u64, limit: u32, oldest_xmin: TransactionId
 
 /// The stripes whose rows every snapshot sees, dead ones aside, the oldest first.
 pub(super) fn seen_by_all(rel: Open, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
-    // SAFETY: rel is open. What is dead by now stays dead.
+    // SAFETY: what is dead by now stays dead.
     unsafe {
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
         let mut found = Vec::new();
@@ -147,7 +150,7 @@ pub(super) fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
 
 /// Bytes that the rows of a stripe take in memory, about.
 fn estimated_bytes(rel: Open, entry: &StripeEntry) -> usize {
-    // SAFETY: rel is open; the slot holds a row while it is measured.
+    // SAFETY: the slot holds a row while it is measured.
     unsafe {
         let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut rows = Rows::new(rel, [entry]);

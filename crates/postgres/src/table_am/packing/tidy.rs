@@ -12,7 +12,7 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use super::process::{attempt, report};
 use super::statistics::{self, Sum};
@@ -53,8 +53,11 @@ pub(super) struct Room {
 
 impl Room {
     /// Looks at every page of a table that has no stripe, but only in the maps.
+    ///
+    /// # Safety
+    /// `rel` is locked with ShareUpdateExclusiveLock.
     pub unsafe fn of(rel: Open, idle: bool) -> Self {
-        // SAFETY: rel is open with ShareUpdateExclusiveLock.
+        // SAFETY: the lock is promised.
         unsafe {
             let Some(storage_id) = metapage::storage_id(rel) else { return Self::default() };
             let oldest = rel.oldest_xmin();

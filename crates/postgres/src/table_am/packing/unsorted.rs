@@ -103,13 +103,16 @@ fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &Bounds) -> bool {
 }
 
 /// The first stripe that is not known to be sorted by `keys` and that nobody is at work on.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub(super) unsafe fn choose(
     rel: Open,
     storage_id: u64,
     keys: &[SortKey],
     oldest_xmin: TransactionId,
 ) -> Option<Chosen> {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let mark = sort_marks::of(rel, keys).pop()?;
         let bounds = Bounds::of(rel, keys);
@@ -142,7 +145,7 @@ pub(super) fn is_in_order(rel: Open, entry: &StripeEntry, keys: &[SortKey]) -> b
 
 /// A slot for rows of which only the keys are read. What fetches rows into it fetches none for others.
 pub(super) fn slot_for_keys(rel: Open, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: rel is open; the note goes with the memory of the slot.
+    // SAFETY: the note goes with the memory of the slot.
     unsafe {
         let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         wanted::note(slot, relation::attributes(keys.iter().map(|key| key.attnum)), std::ptr::null_mut());
@@ -152,7 +155,7 @@ pub(super) fn slot_for_keys(rel: Open, keys: &[SortKey]) -> *mut pg_sys::TupleTa
 
 /// Notes that a stripe is sorted by `keys`; false where somebody has come to work on it.
 pub(super) unsafe fn mark(rel: Open, entry: &StripeEntry, keys: &[SortKey], command: CommandId) -> bool {
-    // SAFETY: rel is open. Others are kept out to the end of the transaction.
+    // SAFETY: others are kept out to the end of the transaction.
     unsafe {
         if stripe_lock::exclude(rel, entry).is_none() {
             return false;

@@ -90,8 +90,10 @@ impl Chooser {
     }
 }
 
+/// # Safety
+/// `rel` stays open while the scan lives.
 unsafe fn start(rel: Open, state: &mut State) {
-    // SAFETY: rel is open for the scan's life.
+    // SAFETY: the table is open for the life of the scan.
     unsafe {
         state.started = true;
         state.blocks = rel.block_count().max(1);
@@ -118,7 +120,7 @@ unsafe fn start(rel: Open, state: &mut State) {
 /// Rows that the statistics of this table's columns, of its indexes' expressions and of what CREATE
 /// STATISTICS made ask for.
 fn rows_wanted(rel: Open) -> f64 {
-    // SAFETY: rel is open; indexes are closed again; a catalog's row is looked at while it is held.
+    // SAFETY: indexes are closed again; a catalog's row is looked at while it is held.
     unsafe {
         let mut target = target_of(rel);
         for index in rel.open_indexes(pg_sys::AccessShareLock) {

@@ -64,8 +64,11 @@ pub struct ColdFetch {
 
 impl ColdFetch {
     /// A fetcher for rows of `rel`.
+    ///
+    /// # Safety
+    /// `rel` stays open while this is used.
     pub unsafe fn new(rel: Open) -> Self {
-        // SAFETY: rel is open and stays so while this is used.
+        // SAFETY: the table stays open, as is promised.
         Self {
             rel: rel.as_ptr(),
             recheck: true,
@@ -202,7 +205,7 @@ impl ColdFetch {
 
     unsafe fn try_load(&mut self, entry: &StripeEntry, rows: &[u32]) -> Result<(), Error> {
         let outside = || Error::InvalidInput("row number lies outside its stripe".into());
-        // SAFETY: rel is open; the slot keeps its row type.
+        // SAFETY: the slot keeps its row type.
         unsafe {
             let met = self.meet(entry)?;
             let Met { entry, open, missing } = self.stripes.get(met).ok_or_else(outside)?;

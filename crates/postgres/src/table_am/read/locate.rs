@@ -38,8 +38,11 @@ pub unsafe fn judges_by_now(snapshot: Snapshot) -> bool {
 }
 
 /// Finds the stripe of a cold row for a snapshot. The row may be dead.
+///
+/// # Safety
+/// The snapshot is live.
 pub unsafe fn locate(rel: Open, row: u64, snapshot: Snapshot, slot: *mut TupleTableSlot) -> Located {
-    // SAFETY: rel is open, the snapshot live.
+    // SAFETY: the snapshot is live.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return Located::Nowhere };
         if let Some(entry) = stripe_lock::kept(rel, storage_id, row)

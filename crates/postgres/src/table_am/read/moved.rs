@@ -36,7 +36,6 @@ pub fn place(rel: Open, old: ItemPointerData, mover: TransactionId) -> Option<It
 /// The place after this one, of a row of a stripe that was replaced, or is about to be.
 pub fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     let place = tid::cold_tid(row);
-    // Catalog look-ups.
     let mut movers = entries::replacers(storage_id, row).into_iter();
     movers.find_map(|mover| row_move::find(storage_id, mover, place))
 }
@@ -87,6 +86,9 @@ pub(super) unsafe fn place_for(
 }
 
 /// Whether a row is there for a snapshot at a place that the snapshot does not know, and at those after it.
+///
+/// # Safety
+/// The snapshot is live.
 unsafe fn lives_on(
     rel: Open,
     storage_id: u64,
@@ -94,8 +96,8 @@ unsafe fn lives_on(
     snapshot: Snapshot,
     serializable: bool,
 ) -> bool {
-    // SAFETY: rel is open, the snapshot live. A serializable reader's lock comes before it looks where the
-    // row is: the next mover finds the lock, or the reader the mover.
+    // SAFETY: the snapshot is live. A serializable reader's lock comes before it looks where the row is: the
+    // next mover finds the lock, or the reader the mover.
     unsafe {
         while let Some(row) = tid::row_of(place) {
             if serializable {
@@ -126,8 +128,11 @@ unsafe fn may_matter(rel: Open, snapshot: Snapshot) -> bool {
 
 /// Whether a row of a stripe that a snapshot sees, where it is not dead, is there wherever it is now. A
 /// serializable reader has its predicate lock.
+///
+/// # Safety
+/// The snapshot is live.
 pub unsafe fn is_cold_there(rel: Open, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
-    // SAFETY: rel is open, the snapshot live.
+    // SAFETY: the snapshot is live.
     unsafe {
         let serializable = compat::serializable_reads(rel, snapshot);
         let replaced = entry.replaced_by != pg_sys::InvalidTransactionId;
@@ -143,9 +148,12 @@ pub unsafe fn is_cold_there(rel: Open, entry: &StripeEntry, row: u64, snapshot: 
 
 /// The rows, ascending, of stripes that a scan's snapshot sees and that died at other places. A serializable
 /// reader has its predicate lock on the table.
+///
+/// # Safety
+/// The snapshot is null or live.
 pub(super) unsafe fn dead_elsewhere(rel: Open, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
     let mut dead = Vec::new();
-    // SAFETY: rel is open, the snapshot null or live.
+    // SAFETY: the snapshot is null or live.
     unsafe {
         for entry in stripes.iter().filter(|entry| entry.replaced_by != pg_sys::InvalidTransactionId) {
             if !may_matter(rel, snapshot) {
@@ -176,7 +184,6 @@ pub(super) unsafe fn dead_elsewhere(rel: Open, stripes: &[StripeEntry], snapshot
 
 /// Calls `with` for each of the rows of a stripe that were moved, and for where it is now.
 fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
-    // Catalog look-ups.
     for mover in entries::replacers(storage_id, rows.start) {
         row_move::each_cold(storage_id, mover, rows.clone(), &mut with);
     }
@@ -211,7 +218,7 @@ fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
 
 /// Waits for the end of the mover that is at work on a hot row; false: nobody is, or somebody else.
 pub unsafe fn await_mover(rel: Open, mut at: ItemPointerData) -> bool {
-    // SAFETY: rel is open; nothing is pinned or locked while this waits.
+    // SAFETY: nothing is pinned or locked while this waits.
     unsafe {
         let by = look(rel, at, |_, _| ()).and_then(|((), by)| by);
         let Some((by, storage_id)) = by.zip(metapage::storage_id(rel)) else { return false };
@@ -232,7 +239,7 @@ unsafe fn look<T>(
     at: ItemPointerData,
     ask: impl FnOnce(*mut HeapTupleData, Buffer) -> T,
 ) -> Option<(T, Option<TransactionId>)> {
-    // SAFETY: rel is open; the pin is given up before anything else is asked.
+    // SAFETY: the pin is given up before anything else is asked.
     unsafe {
         let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
@@ -285,7 +292,6 @@ unsafe extern "C-unwind" fn is_there_now(rel: Open, snapshot: Snapshot, tuple: *
 /// Whether rows of a stripe that `inserter` has put into the directory are older than every snapshot that
 /// does not see the stripe.
 pub fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
-    // A catalog look-up.
     row_move::is_mover(storage_id, inserter)
 }
 

@@ -4,7 +4,7 @@
 //! an index page locked, nothing can be flushed: there a row number that this transaction has reserved counts
 //! as a row.
 
-use pgrx::pg_sys::{self};
+use pgrx::pg_sys;
 
 use crate::host::relation::Open;
 use crate::storage::pending_rows;
@@ -12,7 +12,7 @@ use crate::storage::pending_rows;
 /// Writes out what this backend holds in memory for the relation, unless the caller holds a content lock.
 /// True when there may have been something.
 pub fn flush(rel: Open) -> bool {
-    // SAFETY: rel is open. Any LWLock held raises the counter.
+    // SAFETY: any LWLock held raises the counter.
     unsafe {
         let possible = pending_rows::any() && pg_sys::InterruptHoldoffCount == 0;
         if possible {

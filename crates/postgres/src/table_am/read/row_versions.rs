@@ -72,8 +72,7 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
 
 /// Stores a row of a stripe into the slot, with a tuple header (see `ColdFetch::fetch_with_header`).
 pub unsafe fn fetch(rel: Open, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
-    // SAFETY: rel is open, the slot one of its; outside such a query there is nothing that tells when it
-    // ends.
+    // SAFETY: the slot is one of the table's; outside such a query there is nothing that tells when it ends.
     unsafe {
         let query = pending_rows::running_query().filter(|&query| has_own_command(query));
         let Some(query) = query else {

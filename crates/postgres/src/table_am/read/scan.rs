@@ -255,9 +255,12 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
 }
 
 /// The rows of some stripes of `rel` that are dead to a snapshot. A SnapshotDirty asks about each row.
+///
+/// # Safety
+/// The snapshot is null or live.
 unsafe fn tombstones(rel: Open, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
     let Some(entry) = stripes.first() else { return Tombstones::default() };
-    // SAFETY: rel is open and the snapshot null or live.
+    // SAFETY: the snapshot is null or live.
     unsafe {
         let by_row = !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY;
         if by_row {

@@ -104,8 +104,8 @@ unsafe fn next_hot(
     }
 }
 
-/// The next row of the stripe that the scan stands in, at this row. `entered`: it has just come there, so this
-/// row is the next one.
+/// The next row of the stripe that the scan stands in, at this row. `entered`: it has just come there, so
+/// this row is the next one.
 #[inline]
 unsafe fn next_cold(
     scan: *mut Scan,

@@ -91,6 +91,9 @@ impl Counts {
 }
 
 /// Copies hot versions with their headers, in the order of `index` if there is one.
+///
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
 unsafe fn copy_hot(
     old: Open,
     new: Open,
@@ -98,8 +101,8 @@ unsafe fn copy_hot(
     horizon: &Horizon,
     limits: &RewriteLimits,
 ) -> Counts {
-    // SAFETY: both relations are open and locked; what a version takes lives in a context that is emptied
-    // after each.
+    // SAFETY: both are locked, as is promised; what a version takes lives in a context that is emptied after
+    // each.
     unsafe {
         let context = memory::reset_often(c"colonnade rewrite");
         let mut counts = Counts::default();
@@ -139,8 +142,11 @@ unsafe fn copy_hot(
 }
 
 /// Copies every stripe that is there now, in the order of `index` if there is one; returns the rows.
+///
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
 unsafe fn copy_stripes(old: Open, new: Open, index: Option<Open>, horizon: &Horizon) -> f64 {
-    // SAFETY: both relations are open and locked.
+    // SAFETY: both are locked, as is promised.
     unsafe {
         let Some((_, next_row)) = metapage::read(old) else { return 0.0 };
         let mut history = ColdHistory::of(old, horizon);

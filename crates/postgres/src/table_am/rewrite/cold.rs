@@ -53,8 +53,11 @@ pub struct ColdHistory {
 impl ColdHistory {
     /// Reads it. What is young is kept so until the end of the transaction, for directory rows that are going
     /// to carry its ids.
+    ///
+    /// # Safety
+    /// `old` is locked.
     pub unsafe fn of(old: Open, horizon: &Horizon) -> Self {
-        // SAFETY: the table is open and locked.
+        // SAFETY: the lock is promised.
         unsafe {
             let history = Self::look(old, horizon);
             let ages = history.stripes.iter().map(|stripe| stripe.born);
@@ -66,8 +69,10 @@ impl ColdHistory {
         }
     }
 
+    /// # Safety
+    /// `old` is locked.
     unsafe fn look(old: Open, horizon: &Horizon) -> Self {
-        // SAFETY: the table is open and locked.
+        // SAFETY: the lock is promised.
         unsafe {
             let mut found = Self { stripes: Vec::new(), dying: Vec::new(), dead: Tombstones::default() };
             let Some((storage_id, _)) = metapage::read(old) else { return found };
@@ -153,6 +158,9 @@ impl ColdHistory {
 
 /// Writes the dying rows of some stripes, which all have been born at one age, and has them die again in the
 /// new file.
+///
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
 pub unsafe fn bury_anew(
     history: &mut ColdHistory,
     old: Open,
@@ -161,8 +169,8 @@ pub unsafe fn bury_anew(
     born: Age,
     command: CommandId,
 ) {
-    // SAFETY: both relations are open and locked; row numbers of the new file go up with each row, in the
-    // order given.
+    // SAFETY: both are locked, as is promised; row numbers of the new file go up with each row, in the order
+    // given.
     unsafe {
         let is_dying = |&&at: &&usize| {
             history.stripes.get(at).is_some_and(|stripe| !history.dying_in(&stripe.entry).is_empty())

@@ -155,7 +155,6 @@ impl<'a> HotRows<'a> {
         if last == xid {
             return answer;
         }
-        // A catalog look-up.
         let answer = self.storage_id.is_some_and(|id| row_move::is_mover(id, xid));
         self.known.set((xid, answer));
         answer

@@ -27,7 +27,7 @@ use pgrx::pg_sys::{
 use super::{Entry, MOST_BYTES, SPAN, TID_BYTES, bit, lookup, set_bit, tid_bytes};
 use crate::compat;
 use crate::host::error;
-use crate::host::relation::Open;
+use crate::host::relation::{Open, with_table};
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::change::row_proxy;
@@ -193,8 +193,8 @@ fn zeroes(bytes: usize) -> Option<Vec<u8>> {
 /// Claims a stripe whose lock this transaction shares, if that can be had at once, and not at the price of
 /// many more proxies to look at than the `changed` rows so far.
 pub unsafe fn claim(rel: Open, entry: &StripeEntry, changed: u32, command: CommandId) {
-    // SAFETY: rel is open. With all others excluded, who has locked or changed a row of the stripe has ended
-    // or is this transaction.
+    // SAFETY: with all others excluded, who has locked or changed a row of the stripe has ended or is this
+    // transaction.
     unsafe {
         let bytes = (entry.row_count as usize).div_ceil(8);
         let Some((mut dead, bits)) = zeroes(bytes).zip(zeroes(bytes)) else { return };
@@ -275,11 +275,11 @@ pub unsafe fn write_all() {
         // popped: it stays where it is while it is written. An ERROR leaves it to the next try, or to the
         // rollback.
         unsafe {
-            let rel = Open::of(pg_sys::table_open((*claim).table, pg_sys::RowExclusiveLock as i32));
-            (*claim).write(rel);
-            stripe_lock::note_change(&(*claim).entry);
-            (*claim).exclusion.end(rel);
-            pg_sys::table_close(rel.as_ptr(), pg_sys::NoLock as i32);
+            with_table((*claim).table, pg_sys::RowExclusiveLock, |rel| {
+                (*claim).write(rel);
+                stripe_lock::note_change(&(*claim).entry);
+                (*claim).exclusion.end(rel);
+            });
         }
         let gone = CLAIMS.with_borrow_mut(|claims| {
             let gone = claims.pop();

@@ -262,8 +262,7 @@ const OPTIONS: u32 = pg_sys::HEAP_INSERT_FROZEN;
 
 /// Makes the row's proxy. The caller holds the lock on its block, and has found none.
 unsafe fn make(table: Open, indexes: &Indexes, storage_id: u64, row: u64, cid: CommandId) -> Pinned {
-    // SAFETY: both are open. A cancel must not come between tuple and index entry; an ERROR lets interrupts
-    // in again.
+    // SAFETY: a cancel must not come between tuple and index entry; an ERROR lets interrupts in again.
     unsafe {
         let proxy = Proxy::live(storage_id, row);
         let tuple = proxy.form(table);
@@ -337,7 +336,7 @@ unsafe fn insert_all(
     cid: CommandId,
     places: &mut Vec<(u64, ItemPointerData)>,
 ) {
-    // SAFETY: both are open. The slots own their tuples. Interrupts: as `make`.
+    // SAFETY: the slots own their tuples. Interrupts: as `make`.
     unsafe {
         // A row type of its own: slots of the catalog's would each be noted with the resource owner.
         let desc = pg_sys::CreateTupleDescCopy(table.descriptor());

@@ -36,8 +36,11 @@ const MOMENTS: [std::ffi::c_long; 4] = [100, 1000, 3000, 10_000];
 type Place = (u64, ItemPointerData);
 
 /// Takes them away; returns how many.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub unsafe fn remove_unused(rel: Open, storage_id: u64, strategy: BufferAccessStrategy) -> u64 {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock; relations are closed here, or by the server's abort.
+    // SAFETY: the lock is promised; relations are closed here, or by the server's abort.
     unsafe {
         let Some(oids) = SideTable::RowProxy.oids_if_present() else { return 0 };
         let table = Open::of(pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32));
@@ -212,6 +215,9 @@ impl Sweep {
 }
 
 /// Locks a page that nobody else has pinned for more than a moment, as a reader or the checkpointer may.
+///
+/// # Safety
+/// The buffer is pinned.
 unsafe fn lock_for_cleanup(buf: Buffer) -> bool {
     // SAFETY: pinned by the caller.
     unsafe {

@@ -65,8 +65,11 @@ fn window_around(rows: &Range<u64>, size: u64) -> Range<u64> {
 impl Tombstones {
     /// Those for a scan of `rel` under an MVCC snapshot, which may be null or see everything. Nothing is
     /// looked up twice.
+    ///
+    /// # Safety
+    /// The snapshot is live.
     pub unsafe fn of_scan(rel: Open, storage_id: u64, snapshot: Snapshot) -> Self {
-        // SAFETY: rel is open and the snapshot live, for as long as this is asked.
+        // SAFETY: the snapshot is live, for as long as this is asked.
         unsafe {
             if sees_all(snapshot) {
                 return Self::default();
@@ -197,9 +200,12 @@ fn push(rows: &mut Vec<u64>, row: u64) {
 /// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`; None when there is more
 /// to look at than `limit` proxies, or rows of `engine.delete_bitmap`. Snapshots that wait for writers are
 /// served row by row (`is_there`).
+///
+/// # Safety
+/// The snapshot is live.
 pub unsafe fn tombstones(rel: Open, storage_id: u64, snapshot: Snapshot, limit: usize) -> Option<Tombstones> {
     let mut found = Tombstones::default();
-    // SAFETY: rel is open and the snapshot live.
+    // SAFETY: the snapshot is live.
     unsafe {
         if !sees_all(snapshot) {
             if !collect(&mut found.rows, rel, storage_id, snapshot, &ALL_ROWS, limit) {
