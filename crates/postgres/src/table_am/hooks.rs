@@ -254,7 +254,7 @@ unsafe extern "C-unwind" fn object_access(
     sub_object: c_int,
     arg: *mut c_void,
 ) {
-    // SAFETY: as above.
+    // SAFETY: a hook of the server's; this frame owns nothing.
     unsafe {
         if let Some(next) = NEXT_ACCESS.next() {
             next(access, class, object, sub_object, arg);

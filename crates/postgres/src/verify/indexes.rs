@@ -186,7 +186,7 @@ impl Entries {
         }
     }
 
-    unsafe fn put(&self, tid: ItemPointerData, hash: u64) {
+    fn put(&self, tid: ItemPointerData, hash: u64) {
         let mut entry = [0u8; ENTRY];
         entry[..8].copy_from_slice(&number_of(tid).to_be_bytes());
         entry[8..].copy_from_slice(&hash.to_be_bytes());
@@ -226,7 +226,7 @@ impl Entries {
     }
 
     /// Takes them by asking, as VACUUM does, which are to be deleted: none.
-    unsafe fn ask(&mut self, rel: Open, index: Open) {
+    fn ask(&mut self, rel: Open, index: Open) {
         // SAFETY: the table is locked against VACUUM.
         unsafe {
             let mut info = pg_sys::IndexVacuumInfo {
@@ -241,7 +241,7 @@ impl Entries {
         }
     }
 
-    unsafe fn sorted(self) -> Sorted {
+    fn sorted(self) -> Sorted {
         // SAFETY: all entries are in.
         unsafe {
             pg_sys::tuplesort_performsort(self.sort);
@@ -266,7 +266,7 @@ struct Sorted {
 }
 
 impl Sorted {
-    unsafe fn step(&mut self) {
+    fn step(&mut self) {
         let (mut value, mut null) = (Datum::null(), true);
         // SAFETY: a sorted datum is sixteen bytes, allocated for the caller.
         unsafe {
@@ -302,68 +302,59 @@ struct Walk {
 }
 
 impl Walk {
-    unsafe fn fault(&self, report: &mut Report, at: u64, what: &str) {
+    fn fault(&self, report: &mut Report, at: u64, what: &str) {
         let place = Place { tid: Some(tid_of(at)), ..Place::default() };
-        // SAFETY: see `Report::add`.
-        unsafe { report.add("index", place, format!("index \"{}\" {what}", self.name)) }
+        report.add("index", place, format!("index \"{}\" {what}", self.name))
     }
 
     /// A visible row, with the hash of its values if the index wants it.
-    unsafe fn row(&mut self, tid: ItemPointerData, wanted: Option<u64>, report: &mut Report) {
+    fn row(&mut self, tid: ItemPointerData, wanted: Option<u64>, report: &mut Report) {
         let at = number_of(tid);
-        // SAFETY: see the methods called.
-        unsafe {
-            self.enter(at >> 16, report);
-            let mut here = self.block.iter_mut().filter(|entry| entry.tid == at).peekable();
-            let some = here.peek().is_some();
-            let (mut count, mut same) = (0, 0);
-            for entry in here {
-                entry.matched = true;
-                count += 1;
-                same += u32::from(Some(entry.hash) == wanted);
+        self.enter(at >> 16, report);
+        let mut here = self.block.iter_mut().filter(|entry| entry.tid == at).peekable();
+        let some = here.peek().is_some();
+        let (mut count, mut same) = (0, 0);
+        for entry in here {
+            entry.matched = true;
+            count += 1;
+            same += u32::from(Some(entry.hash) == wanted);
+        }
+        match wanted {
+            Some(_) if !some => self.fault(report, at, "has no entry for the row"),
+            Some(_) if self.keyed && same == 0 => {
+                self.fault(report, at, "has an entry for the row with other values")
             }
-            match wanted {
-                Some(_) if !some => self.fault(report, at, "has no entry for the row"),
-                Some(_) if self.keyed && same == 0 => {
-                    self.fault(report, at, "has an entry for the row with other values")
-                }
-                Some(_) if self.keyed && count > 1 => {
-                    self.fault(report, at, "has more than one entry for the row")
-                }
-                None if some => {
-                    self.fault(report, at, "has an entry for a row that its predicate leaves out")
-                }
-                _ => {}
+            Some(_) if self.keyed && count > 1 => {
+                self.fault(report, at, "has more than one entry for the row")
             }
+            None if some => self.fault(report, at, "has an entry for a row that its predicate leaves out"),
+            _ => {}
         }
     }
 
     /// Goes on to a block: entries before it have no visible row.
-    unsafe fn enter(&mut self, block: u64, report: &mut Report) {
-        // SAFETY: see the methods called.
-        unsafe {
-            if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
+    fn enter(&mut self, block: u64, report: &mut Report) {
+        if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
+            self.leave(report);
+        }
+        while let Some((tid, hash)) = self.entries.next
+            && tid >> 16 <= block
+        {
+            if self.block.first().is_some_and(|entry| entry.tid >> 16 != tid >> 16) {
                 self.leave(report);
             }
-            while let Some((tid, hash)) = self.entries.next
-                && tid >> 16 <= block
-            {
-                if self.block.first().is_some_and(|entry| entry.tid >> 16 != tid >> 16) {
-                    self.leave(report);
-                }
-                // An inverted index names a row once a key.
-                if self.keyed || self.block.last().is_none_or(|last| last.tid != tid) {
-                    self.block.push(Entry { tid, hash, matched: false });
-                }
-                self.entries.step();
+            // An inverted index names a row once a key.
+            if self.keyed || self.block.last().is_none_or(|last| last.tid != tid) {
+                self.block.push(Entry { tid, hash, matched: false });
             }
-            if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
-                self.leave(report);
-            }
+            self.entries.step();
+        }
+        if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
+            self.leave(report);
         }
     }
 
-    unsafe fn finish(mut self, report: &mut Report) {
+    fn finish(mut self, report: &mut Report) {
         // SAFETY: all rows have been seen; the sort is let go.
         unsafe {
             self.enter(u64::MAX >> 16, report);
@@ -373,34 +364,31 @@ impl Walk {
     }
 
     /// Looks at the entries of the present block that no row has asked for.
-    unsafe fn leave(&mut self, report: &mut Report) {
+    fn leave(&mut self, report: &mut Report) {
         let left: Vec<u64> =
             self.block.drain(..).filter(|entry| !entry.matched).map(|entry| entry.tid).collect();
         let Some(&first) = left.first() else { return };
-        // SAFETY: see the functions called.
-        unsafe {
-            pgrx::check_for_interrupts!();
-            if tid::is_cold(tid_of(first)) {
-                for at in left {
-                    match tid::row_of(tid_of(at)) {
-                        None => self.fault(report, at, "has an entry with an offset that no row has"),
-                        Some(row) if row >= self.next_row => {
-                            self.fault(
-                                report,
-                                at,
-                                &format!("has an entry for row number {row}, which was never given out"),
-                            );
-                        }
-                        Some(_) => {}
+        pgrx::check_for_interrupts!();
+        if tid::is_cold(tid_of(first)) {
+            for at in left {
+                match tid::row_of(tid_of(at)) {
+                    None => self.fault(report, at, "has an entry with an offset that no row has"),
+                    Some(row) if row >= self.next_row => {
+                        self.fault(
+                            report,
+                            at,
+                            &format!("has an entry for row number {row}, which was never given out"),
+                        );
                     }
+                    Some(_) => {}
                 }
-            } else {
-                self.leave_hot(&left, (first >> 16) as u32, report);
             }
+        } else {
+            self.leave_hot(&left, (first >> 16) as u32, report);
         }
     }
 
-    unsafe fn leave_hot(&self, left: &[u64], block: u32, report: &mut Report) {
+    fn leave_hot(&self, left: &[u64], block: u32, report: &mut Report) {
         // SAFETY: the page is looked at under pin and shared lock; faults are told after that.
         unsafe {
             if block >= self.blocks && block >= Open::of(self.rel).block_count() {

@@ -65,11 +65,10 @@ pub unsafe fn check(
     }
 }
 
-unsafe fn check_directory(stripes: &[StripeEntry], next_row: u64, blocks: u32, report: &mut Report) {
+fn check_directory(stripes: &[StripeEntry], next_row: u64, blocks: u32, report: &mut Report) {
     let mut fault = |entry: &StripeEntry, detail: String| {
         let place = Place { stripe: Some(entry.first_row), ..Place::default() };
-        // SAFETY: see `Report::add`.
-        unsafe { report.add("directory", place, detail) }
+        report.add("directory", place, detail)
     };
     for entry in stripes {
         let (run, end) = (entry.run, entry.end_row());
@@ -165,7 +164,7 @@ fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Repor
     }
 }
 
-unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<Finding>>, part: &str) {
+fn tell(report: &mut Report, place: Place, found: vector::Result<Option<Finding>>, part: &str) {
     match found {
         Ok(None) => {}
         Ok(Some(Finding { broken, detail })) => {
@@ -174,8 +173,7 @@ unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<F
                 Broken::Statistics => "statistics",
                 Broken::Bloom => "bloom filter",
             };
-            // SAFETY: see `Report::add`.
-            unsafe { report.add(kind, place, format!("{part}: {detail}")) }
+            report.add(kind, place, format!("{part}: {detail}"))
         }
         Err(problem) => error::raise_plain(problem),
     }
@@ -183,12 +181,9 @@ unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<F
 
 /// Whether the table's columns can be built from the stripe's.
 fn check_types(rel: Open, reader: &StripeReader, place: Place, report: &mut Report) {
-    // SAFETY: the report takes lines until it is ended.
-    unsafe {
-        for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
-            let detail = format!("{}: the stripe holds values of another type", column_name(rel, column));
-            report.add("stripe", place, detail);
-        }
+    for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
+        let detail = format!("{}: the stripe holds values of another type", column_name(rel, column));
+        report.add("stripe", place, detail);
     }
 }
 
@@ -198,28 +193,26 @@ fn column_name(rel: Open, column: usize) -> String {
 }
 
 /// Pages that a committed transaction wrote and that no version of any row of the directory names.
-unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
-    // SAFETY: catalog reads.
-    unsafe {
-        // Read after the pages were: whoever was at work then and has committed since is in it.
-        let mut named: Vec<_> =
-            entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
-        named.sort_unstable_by_key(|run| run.first_block);
-        for &Found { owner, first_block, count, .. } in &pages.runs {
-            let after = named.partition_point(|run| run.first_block <= first_block);
-            let before = after.checked_sub(1).and_then(|at| named.get(at));
-            if before.is_some_and(|run| first_block - run.first_block < run.block_count) {
-                continue;
-            }
-            let place = Place { stripe: Some(owner.first_row), block: Some(first_block), tid: None };
-            if owner.storage_id != storage_id {
-                report.add(
-                    "page",
-                    place,
-                    format!("{count} pages of another table's storage, {}", owner.storage_id),
-                );
-            } else if committed(owner.writer) {
-                report.add(
+fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
+    // Read after the pages were: whoever was at work then and has committed since is in it.
+    let mut named: Vec<_> =
+        entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
+    named.sort_unstable_by_key(|run| run.first_block);
+    for &Found { owner, first_block, count, .. } in &pages.runs {
+        let after = named.partition_point(|run| run.first_block <= first_block);
+        let before = after.checked_sub(1).and_then(|at| named.get(at));
+        if before.is_some_and(|run| first_block - run.first_block < run.block_count) {
+            continue;
+        }
+        let place = Place { stripe: Some(owner.first_row), block: Some(first_block), tid: None };
+        if owner.storage_id != storage_id {
+            report.add(
+                "page",
+                place,
+                format!("{count} pages of another table's storage, {}", owner.storage_id),
+            );
+        } else if committed(owner.writer) {
+            report.add(
                     "unclaimed",
                     place,
                     format!(
@@ -227,7 +220,6 @@ unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
                         owner.writer
                     ),
                 );
-            }
         }
     }
 }

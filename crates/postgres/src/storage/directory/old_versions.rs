@@ -39,7 +39,7 @@ pub unsafe fn prune(storage_id: u64) {
 /// what VACUUM is about to do and are left after the server was asked to prune their pages: because somebody
 /// may see them, or the page was in use.
 pub fn holding_pages(storage_id: u64, is_in_the_way: impl Fn(&StripeEntry) -> bool) -> Vec<StripeEntry> {
-    // SAFETY: as above.
+    // SAFETY: in a transaction of VACUUM's.
     unsafe {
         let in_the_way =
             || entries::all_by_heap(storage_id).into_iter().filter(|(entry, _)| is_in_the_way(entry));
@@ -56,7 +56,7 @@ pub fn holding_pages(storage_id: u64, is_in_the_way: impl Fn(&StripeEntry) -> bo
 unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
     blocks.sort_unstable();
     blocks.dedup();
-    // SAFETY: as above.
+    // SAFETY: each page is pinned while it is looked at, and the flag is set under its lock.
     unsafe {
         with_table(SideTable::Stripe.oids().table, pg_sys::AccessShareLock, |table| {
             for block in blocks {

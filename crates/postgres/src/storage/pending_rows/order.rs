@@ -180,7 +180,7 @@ impl Order {
     }
 
     unsafe fn put_one(&mut self, slot: *mut TupleTableSlot) {
-        // SAFETY: as above.
+        // SAFETY: the sort copies the row, which is deconstructed and of its row type.
         unsafe {
             if !may_lack_columns(slot) {
                 pg_sys::tuplesort_puttupleslot(self.sort, slot);

@@ -50,7 +50,7 @@ pub(super) unsafe fn lock_successor(
             }
             Version::Live { busy: Some(whom), .. } => {
                 let what = pg_sys::XLTW_Oper::XLTW_FetchUpdated;
-                // SAFETY: as above.
+                // SAFETY: nothing is pinned or locked here.
                 if !unsafe { cold_change::wait_for(rel, whom, at, request.wait, what) } {
                     return TM_Result::TM_WouldBlock;
                 }

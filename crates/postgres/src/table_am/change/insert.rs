@@ -128,7 +128,7 @@ pub unsafe extern "C-unwind" fn tuple_insert_speculative(
     state: BulkInsertState,
     token: uint32,
 ) {
-    // SAFETY: as above.
+    // SAFETY: as the server calls it.
     unsafe {
         let rel = Open::of(rel);
         get_ready(rel);

@@ -89,7 +89,7 @@ unsafe fn write_bulk_changes() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn write_claims() {
-    // SAFETY: as above.
+    // SAFETY: no content lock is held, as `write_bulk_changes` says.
     unsafe { delete_bitmap::write_all() }
 }
 
@@ -222,7 +222,7 @@ pub unsafe extern "C-unwind" fn tuple_lock(
 /// ERROR if not.
 #[pg_guard]
 unsafe extern "C-unwind" fn awaited_mover(rel: Open, tid: ItemPointer, is_error: bool) -> bool {
-    // SAFETY: as above.
+    // SAFETY: as the server calls tuple_lock; nothing is pinned or locked here.
     unsafe {
         let awaited = moved::await_mover(rel, *tid);
         if !awaited && is_error {

@@ -102,7 +102,7 @@ struct Build<'a> {
 
 impl Build<'_> {
     /// Has heap's builder read the hot spans that a parallel build gives to this process.
-    unsafe fn shared_spans(&self, shared: &parallel::Shared, told: &mut Told) -> f64 {
+    fn shared_spans(&self, shared: &parallel::Shared, told: &mut Told) -> f64 {
         let mut rows = 0.0;
         // SAFETY: as `index_build_range_scan`.
         unsafe {
@@ -115,7 +115,7 @@ impl Build<'_> {
     }
 
     /// Has heap's builder read all hot spans, or those of so many blocks from `part` on.
-    unsafe fn spans(&self, part: Option<(BlockNumber, BlockNumber)>, told: &mut Told) -> f64 {
+    fn spans(&self, part: Option<(BlockNumber, BlockNumber)>, told: &mut Told) -> f64 {
         let mut rows = 0.0;
         let entries = metapage::storage_id(self.rel).map_or_else(Vec::new, entries::all_versions);
         let runs = entries.into_iter().map(|entry| entry.run);
@@ -138,7 +138,7 @@ impl Build<'_> {
     }
 
     /// Has heap's builder read one hot span.
-    unsafe fn hot(&self, span: Span, told: &mut Told) -> f64 {
+    fn hot(&self, span: Span, told: &mut Told) -> f64 {
         let heap_rel = shim::of(self.rel);
         // SAFETY: the twin is open as long as the table is.
         let rows = unsafe {
@@ -193,7 +193,7 @@ impl Build<'_> {
     }
 
     /// Has the index access method insert the rows of stripes. `dead`: see `dead_rows`.
-    unsafe fn cold(&self, stripes: &[(StripeEntry, bool)], dead: &[(u64, bool)], told: &mut Told) -> f64 {
+    fn cold(&self, stripes: &[(StripeEntry, bool)], dead: &[(u64, bool)], told: &mut Told) -> f64 {
         // SAFETY: the callback is the index access method's; its ERROR is made to unwind.
         unsafe {
             let Some(callback) = self.insert.callback else {

@@ -26,7 +26,7 @@ pub(super) enum Which {
 }
 
 impl Which {
-    unsafe fn is_meant(self, index: Open) -> bool {
+    fn is_meant(self, index: Open) -> bool {
         // SAFETY: the index is open.
         let (unique, method) = unsafe { ((*(*index.as_ptr()).rd_index).indisunique, index.access_method()) };
         // A BRIN index has nothing of cold rows.
@@ -102,7 +102,7 @@ impl Entries {
     }
 
     /// Whether functions or conditions of the owner's, which may fail, decide what the entries are.
-    pub unsafe fn may_fail(&self) -> bool {
+    pub fn may_fail(&self) -> bool {
         // SAFETY: the indexes are open.
         self.indexes.iter().any(|index| unsafe {
             !(*index.info).ii_Expressions.is_null() || !(*index.info).ii_Predicate.is_null()

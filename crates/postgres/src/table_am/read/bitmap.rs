@@ -126,7 +126,7 @@ unsafe extern "C-unwind" fn next_cold_tuple(
     result: *mut TBMIterateResult,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the scan is ours.
     unsafe {
         let ours = scan.cast::<Scan>();
         let state = Scan::state(ours);

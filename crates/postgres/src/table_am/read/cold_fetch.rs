@@ -181,7 +181,7 @@ impl ColdFetch {
     }
 
     /// The place of a stripe among those met.
-    unsafe fn meet(&mut self, entry: &StripeEntry) -> Result<usize, Error> {
+    fn meet(&mut self, entry: &StripeEntry) -> Result<usize, Error> {
         let at = self.stripes.partition_point(|met| met.entry.first_row < entry.first_row);
         let known = self.stripes.get(at).map(|met| (met.entry.first_row, met.entry.storage_id));
         if known == Some((entry.first_row, entry.storage_id)) {

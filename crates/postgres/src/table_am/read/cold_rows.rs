@@ -242,7 +242,7 @@ impl ColdRows {
     }
 
     /// Makes the window hold row `position` of `entry`.
-    unsafe fn place(&mut self, entry: &StripeEntry, position: u32) -> Result<(), Error> {
+    fn place(&mut self, entry: &StripeEntry, position: u32) -> Result<(), Error> {
         let same = self.stripe.as_ref().is_some_and(|(open, _)| {
             open.first_row == entry.first_row && open.storage_id == entry.storage_id
         });
@@ -275,12 +275,7 @@ impl ColdRows {
         }
     }
 
-    unsafe fn decode(
-        &self,
-        entry: &StripeEntry,
-        stripe: &StripeHandle,
-        chunk: u32,
-    ) -> Result<Vec<Loaded>, Error> {
+    fn decode(&self, entry: &StripeEntry, stripe: &StripeHandle, chunk: u32) -> Result<Vec<Loaded>, Error> {
         // SAFETY: what made this promised that both stay.
         let pages = unsafe { Pages::by(Open::of(self.rel), entry, self.strategy) };
         let mut loaded = Vec::with_capacity(self.columns.live.len());

@@ -129,7 +129,7 @@ unsafe extern "C-unwind" fn cold_satisfies_snapshot(
     slot: *mut TupleTableSlot,
     snapshot: Snapshot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the slot and the snapshot are the server's.
     unsafe {
         let Some((row, storage_id)) = tid::row_of((*slot).tts_tid).zip(metapage::storage_id(rel)) else {
             return false;

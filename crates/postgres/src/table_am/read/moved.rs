@@ -311,7 +311,7 @@ pub(super) fn unseen(rel: Open, row: u64) -> Option<StripeEntry> {
 }
 
 fn old_stripe(storage_id: u64, row: u64) -> Option<StripeEntry> {
-    // SAFETY: as above.
+    // SAFETY: the snapshot is a constant of the server's.
     unsafe {
         directory::find(storage_id, row, &raw mut pg_sys::SnapshotAnyData)
             .filter(|entry| !entry.reserved_only && is_old(storage_id, entry.inserter))

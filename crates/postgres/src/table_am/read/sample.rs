@@ -122,7 +122,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
     node: *mut SampleScanState,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the scan is ours and the node's method is set up.
     unsafe {
         let ours = scan.cast::<Scan>();
         let state = Scan::state(ours);

@@ -333,7 +333,7 @@ unsafe extern "C-unwind" fn scan_getnextslot_slow(
     direction: ScanDirection::Type,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the scan is ours.
     unsafe {
         let ours = scan.cast::<Scan>();
         // The short way has just found the end of the hot segment.

@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, Relation, TransactionId};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, TransactionId};
 
 use crate::compat::HeapRewrite;
 use crate::host::relation::Open;
@@ -39,7 +39,7 @@ pub enum Fate {
 
 /// The hot rows of a table that is being rewritten.
 pub struct HotRows<'a> {
-    old: Relation,
+    old: Open<'a>,
     storage_id: Option<u64>,
     horizon: &'a Horizon,
     /// The last transaction of which it was asked whether it is a mover.
@@ -50,10 +50,13 @@ pub struct HotRows<'a> {
 
 impl<'a> HotRows<'a> {
     /// Of a table that is open and locked.
-    pub unsafe fn new(old: Open, horizon: &'a Horizon) -> Self {
+    ///
+    /// # Safety
+    /// The table is locked so that nobody else changes it.
+    pub unsafe fn new(old: Open<'a>, horizon: &'a Horizon) -> Self {
         let storage_id = metapage::storage_id(old);
         Self {
-            old: old.as_ptr(),
+            old,
             storage_id,
             horizon,
             known: Cell::new((pg_sys::InvalidTransactionId, false)),
@@ -62,12 +65,9 @@ impl<'a> HotRows<'a> {
     }
 
     /// Every block that may have hot rows.
-    pub unsafe fn blocks(&self) -> Vec<hot_runs::Span> {
-        // SAFETY: the table is open.
-        unsafe {
-            let entries = self.storage_id.map_or_else(Vec::new, entries::all_versions);
-            hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), Open::of(self.old).block_count())
-        }
+    pub fn blocks(&self) -> Vec<hot_runs::Span> {
+        let entries = self.storage_id.map_or_else(Vec::new, entries::all_versions);
+        hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), self.old.block_count())
     }
 
     /// Calls `with` for each version in some blocks, page by page. The page is pinned meanwhile, and nobody
@@ -84,7 +84,7 @@ impl<'a> HotRows<'a> {
             for block in blocks {
                 pgrx::check_for_interrupts!();
                 found.clear();
-                let buf = buffer::read(Open::of(self.old), block, strategy);
+                let buf = buffer::read(self.old, block, strategy);
                 buffer::lock_shared(buf);
                 let page = buffer::page(buf);
                 let last = if pg_sys::PageIsNew(page) { 0 } else { pg_sys::PageGetMaxOffsetNumber(page) };
@@ -96,7 +96,7 @@ impl<'a> HotRows<'a> {
                     let mut tuple = HeapTupleData {
                         t_len: (*pointer).lp_len(),
                         t_self: tid::tid(block, offset),
-                        t_tableOid: (*self.old).rd_id,
+                        t_tableOid: self.old.oid(),
                         t_data: pg_sys::PageGetItem(page, pointer).cast(),
                     };
                     let (fate, killer) = self.judge(&mut tuple, buf);
@@ -150,7 +150,7 @@ impl<'a> HotRows<'a> {
 
     /// Whether a transaction that has committed was a mover: then the rows that it has deleted are in
     /// stripes. No page is locked.
-    unsafe fn is_mover(&self, xid: TransactionId) -> bool {
+    fn is_mover(&self, xid: TransactionId) -> bool {
         let (last, answer) = self.known.get();
         if last == xid {
             return answer;
@@ -166,7 +166,7 @@ impl<'a> HotRows<'a> {
         // SAFETY: the tuple has the row type of both relations, and lies on a pinned page; what is made lives
         // in the caller's short-lived context.
         unsafe {
-            let desc = (*self.old).rd_att;
+            let desc = self.old.descriptor();
             let count = usize::try_from((*desc).natts).unwrap_or(0);
             let mut row = self.row.take();
             row.0.resize(count, pg_sys::Datum::null());

@@ -52,7 +52,7 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_merge(call: FunctionCallIn
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_unpack(call: FunctionCallInfo) -> Datum {
-    // SAFETY: as above.
+    // SAFETY: the server's call frame; checks raise an ERROR.
     unsafe {
         for table in maintenance::columnar_tables(maintenance::table_argument(call)) {
             rewrite(table, Into::HeapPages);
@@ -210,7 +210,7 @@ unsafe fn copy(old: Open, target: Oid, into: Into, limits: &RewriteLimits) {
 
 impl Copy<'_> {
     /// `own`: the age of rows of this transaction that it sees by any of its snapshots.
-    unsafe fn fill_stripes(&mut self, own: Option<Age>) {
+    fn fill_stripes(&mut self, own: Option<Age>) {
         // SAFETY: see `copy`. Stripes are written before the rewrite of heap pages begins, as it adds pages
         // on its own.
         unsafe {
@@ -251,7 +251,7 @@ impl Copy<'_> {
     }
 
     /// Copies the hot rows of these blocks that are not loaded: of other ages than these.
-    unsafe fn copy_kept(&mut self, mut blocks: Vec<BlockNumber>, loaded: &BTreeSet<Age>) {
+    fn copy_kept(&mut self, mut blocks: Vec<BlockNumber>, loaded: &BTreeSet<Age>) {
         blocks.sort_unstable();
         blocks.dedup();
         if blocks.is_empty() {
@@ -273,7 +273,7 @@ impl Copy<'_> {
 
     /// Loads the hot rows that everybody sees; notes where the others are that stay. Returns how many rows
     /// live.
-    unsafe fn sort_out(
+    fn sort_out(
         &self,
         loader: &mut Loader,
         young: &mut BTreeMap<Age, Young>,
@@ -305,7 +305,7 @@ impl Copy<'_> {
     }
 
     /// Loads the rows of one age, hot ones and those of stripes.
-    unsafe fn load_age(&mut self, age: Age, hot: Option<Young>, stripes: &[usize]) {
+    fn load_age(&mut self, age: Age, hot: Option<Young>, stripes: &[usize]) {
         // SAFETY: see `fill_stripes`.
         unsafe {
             let mut loader = self.loader(age);
@@ -322,7 +322,7 @@ impl Copy<'_> {
     }
 
     /// A loader of rows that have this age.
-    unsafe fn loader(&self, age: Age) -> Loader {
+    fn loader(&self, age: Age) -> Loader {
         // SAFETY: see `copy`.
         unsafe { Loader::new(self.new, LoadOrder::Sorted, self.command, age) }
     }
@@ -341,7 +341,7 @@ impl Copy<'_> {
     }
 
     /// Loads the living rows of some stripes.
-    unsafe fn load_cold(&mut self, loader: &mut Loader, stripes: &[usize]) {
+    fn load_cold(&mut self, loader: &mut Loader, stripes: &[usize]) {
         // SAFETY: see `copy`. What the loader makes of a row goes with it; what the cursor over the stripe
         // keeps is not in that context.
         unsafe {
@@ -363,7 +363,7 @@ impl Copy<'_> {
 
     /// Copies versions of some blocks with their headers: those that are wanted. The rows among all of them
     /// that nobody has deleted.
-    unsafe fn copy_hot(
+    fn copy_hot(
         &self,
         rewrite: &mut HeapRewrite,
         blocks: impl Iterator<Item = BlockNumber>,
@@ -388,7 +388,7 @@ impl Copy<'_> {
         living
     }
 
-    unsafe fn fill_heap_pages(&mut self) {
+    fn fill_heap_pages(&mut self) {
         // SAFETY: see `copy`.
         unsafe {
             // Heap would take block 0 otherwise.

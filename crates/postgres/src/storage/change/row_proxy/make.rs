@@ -96,7 +96,7 @@ fn with_run<T>(storage_id: u64, what: impl FnOnce(&mut Run) -> T) -> T {
 
 /// Where the row's live proxy was when this transaction came by it last.
 pub(super) fn known_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
-    // SAFETY: as above.
+    // SAFETY: MyProc is this backend's own entry.
     let now = unsafe { (*pg_sys::MyProc).lxid };
     RUNS.with_borrow(|all| {
         let run = all.runs.iter().find(|run| all.transaction == now && run.storage_id == storage_id)?;

@@ -355,7 +355,7 @@ pub fn for_each_dead(storage_id: u64, rows: &Range<u64>, limit: usize, mut with:
 /// of stripes that were replaced.
 pub fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
     let mut found: Option<Tombstones> = None;
-    // SAFETY: as above.
+    // SAFETY: the snapshot is a constant of the server's.
     unsafe {
         let now = &raw mut pg_sys::SnapshotSelfData;
         let of = |entry: &StripeEntry| {
