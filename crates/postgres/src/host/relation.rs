@@ -183,9 +183,11 @@ impl<'a> Open<'a> {
     ///
     /// # Safety
     /// Each is closed after its last use, or by the server at the end of the transaction.
-    pub unsafe fn open_indexes(self, lock: u32) -> Vec<Relation> {
+    pub unsafe fn open_indexes(self, lock: u32) -> Vec<Open<'a>> {
         // SAFETY: the table is open and locked, so its indexes stay.
-        unsafe { self.indexes().into_iter().map(|index| pg_sys::index_open(index, lock as i32)).collect() }
+        unsafe {
+            self.indexes().into_iter().map(|index| Open::of(pg_sys::index_open(index, lock as i32))).collect()
+        }
     }
 
     /// How many of the table's indexes are such.
@@ -194,8 +196,8 @@ impl<'a> Open<'a> {
         unsafe {
             let open = self.open_indexes(pg_sys::AccessShareLock).into_iter();
             open.filter(|&index| {
-                let found = is_such(&*(*index).rd_index);
-                pg_sys::index_close(index, pg_sys::NoLock as i32);
+                let found = is_such(&*(*index.rel).rd_index);
+                pg_sys::index_close(index.rel, pg_sys::NoLock as i32);
                 found
             })
             .count()

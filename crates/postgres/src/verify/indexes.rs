@@ -11,7 +11,7 @@
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, HeapScanDescData, ItemPointer, ItemPointerData, Relation, Snapshot};
+use pgrx::pg_sys::{self, Datum, HeapScanDescData, ItemPointer, ItemPointerData, Snapshot};
 
 use super::report::{Place, Report};
 use crate::host::buffer;
@@ -39,10 +39,10 @@ pub unsafe fn check(rel: Open, snapshot: Snapshot, report: &mut Report) {
     unsafe {
         for index in rel.open_indexes(lock()) {
             // A BRIN index summarises hot rows, and no query uses it.
-            if (*(*index).rd_rel).relam != pg_sys::BRIN_AM_OID && is_in_use(Open::of(index), snapshot) {
-                check_index(rel, Open::of(index), snapshot, report);
+            if index.access_method() != pg_sys::BRIN_AM_OID && is_in_use(index, snapshot) {
+                check_index(rel, index, snapshot, report);
             }
-            pg_sys::index_close(index, pg_sys::NoLock as i32);
+            pg_sys::index_close(index.as_ptr(), pg_sys::NoLock as i32);
         }
     }
 }
@@ -110,7 +110,7 @@ unsafe fn check_index(rel: Open, index: Open, snapshot: Snapshot, report: &mut R
         let mut walk = Walk {
             entries: entries.sorted(),
             block: Vec::new(),
-            rel: rel.as_ptr(),
+            rel,
             name,
             keyed,
             next_row: metapage::read(rel).map_or(0, |(_, next_row)| next_row),
@@ -290,18 +290,18 @@ struct Entry {
 }
 
 /// The walk over entries and rows together, block by block.
-struct Walk {
+struct Walk<'a> {
     entries: Sorted,
     /// Entries of the present block.
     block: Vec<Entry>,
-    rel: Relation,
+    rel: Open<'a>,
     name: String,
     keyed: bool,
     next_row: u64,
     blocks: u32,
 }
 
-impl Walk {
+impl<'a> Walk<'a> {
     fn fault(&self, report: &mut Report, at: u64, what: &str) {
         let place = Place { tid: Some(tid_of(at)), ..Place::default() };
         report.add("index", place, format!("index \"{}\" {what}", self.name))
@@ -391,12 +391,12 @@ impl Walk {
     fn leave_hot(&self, left: &[u64], block: u32, report: &mut Report) {
         // SAFETY: the page is looked at under pin and shared lock; faults are told after that.
         unsafe {
-            if block >= self.blocks && block >= Open::of(self.rel).block_count() {
+            if block >= self.blocks && block >= self.rel.block_count() {
                 return left
                     .iter()
                     .for_each(|&at| self.fault(report, at, "has an entry past the end of the table"));
             }
-            let buf = buffer::read(Open::of(self.rel), block, std::ptr::null_mut());
+            let buf = buffer::read(self.rel, block, std::ptr::null_mut());
             buffer::lock_shared(buf);
             let page = buffer::page(buf);
             let heap = !pg_sys::PageIsNew(page) && page_header::parse(buffer::bytes(page)) == Parsed::Foreign;

@@ -264,7 +264,7 @@ impl SideTable {
                 let (tuple, buffer) = (&raw mut tuple, &raw mut pin);
                 let any = &raw mut pg_sys::SnapshotAnyData;
                 if together(|| raw::heap_fetch(table, any, tuple, buffer, false)) {
-                    found = look(&Cursor { table, tuple, buffer: pin });
+                    found = look(&Cursor { table: Open::of(table), tuple, buffer: pin });
                 }
             }
             together(|| {
@@ -423,19 +423,19 @@ unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare,
 }
 
 /// The row a look-up stands on, its page pinned. Valid until the next step.
-pub struct Cursor {
-    pub(super) table: Relation,
+pub struct Cursor<'a> {
+    pub(super) table: Open<'a>,
     tuple: pg_sys::HeapTuple,
     buffer: pg_sys::Buffer,
 }
 
-impl Cursor {
+impl<'a> Cursor<'a> {
     /// On a row of `table`.
     ///
     /// # Safety
     /// The row's page is pinned for as long as this is looked at.
-    pub(super) unsafe fn new(table: Open, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
-        Self { table: table.as_ptr(), tuple, buffer }
+    pub(super) unsafe fn new(table: Open<'a>, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
+        Self { table, tuple, buffer }
     }
 
     /// Whether the row has this storage id and is within limits on the second and further columns.
@@ -503,7 +503,7 @@ impl Cursor {
         let mut nulls = [true; STRIPE_COLUMNS];
         // SAFETY: no catalog has more columns (checked when it was opened).
         unsafe {
-            let desc = (*self.table).rd_att;
+            let desc = self.table.descriptor();
             pg_sys::heap_deform_tuple(self.tuple, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
         }
         match values.get(column - 1).zip(nulls.get(column - 1)) {

@@ -28,7 +28,7 @@ pub(super) mod column {
     pub const SUMMARY: usize = 9;
 }
 
-impl Cursor {
+impl Cursor<'_> {
     /// Tells a serializable transaction that a scan of `rel` did not see what this row's inserter wrote.
     pub unsafe fn report_missed(&self, rel: Open, snapshot: Snapshot) {
         // SAFETY: server calls about a plain xid.

@@ -45,8 +45,8 @@ pub(super) fn of(rel: Open) -> Vec<Bloat> {
     unsafe {
         let mut found = Vec::new();
         for index in rel.open_indexes(pg_sys::AccessShareLock) {
-            found.extend(of_index(Open::of(index)));
-            pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+            found.extend(of_index(index));
+            pg_sys::index_close(index.as_ptr(), pg_sys::AccessShareLock as i32);
         }
         found
     }

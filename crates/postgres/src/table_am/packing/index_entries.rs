@@ -4,13 +4,13 @@
 //! passed it, under its old one. The old entries leave by ordinary vacuum. Invariant: nothing here waits for
 //! another transaction.
 
-use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, TupleTableSlot};
 
 use crate::host::relation::Open;
 use crate::table_am::index::rows::IndexRows;
 
-struct Index {
-    rel: Relation,
+struct Index<'a> {
+    rel: Open<'a>,
     info: *mut IndexInfo,
     rows: IndexRows,
 }
@@ -35,23 +35,23 @@ impl Which {
 }
 
 /// The indexes of a table, open for insertion.
-pub(super) struct Entries {
-    rel: Relation,
-    indexes: Vec<Index>,
+pub(super) struct Entries<'a> {
+    rel: Open<'a>,
+    indexes: Vec<Index<'a>>,
     /// What one row takes.
     context: MemoryContext,
 }
 
-impl Entries {
+impl<'a> Entries<'a> {
     /// Opens the indexes, for rows that come in `slot`.
     ///
     /// # Safety
     /// `rel` is locked with ShareUpdateExclusiveLock.
-    pub unsafe fn new(rel: Open, which: Which, slot: *mut TupleTableSlot) -> Self {
+    pub unsafe fn new(rel: Open<'a>, which: Which, slot: *mut TupleTableSlot) -> Self {
         // SAFETY: the lock is promised, so its indexes stay.
         unsafe {
-            let open = |index: Relation| {
-                let info = pg_sys::BuildIndexInfo(index);
+            let open = |index: Open<'a>| {
+                let info = pg_sys::BuildIndexInfo(index.as_ptr());
                 Index { rel: index, info, rows: IndexRows::of_slot(slot, info) }
             };
             let context = pg_sys::AllocSetContextCreateInternal(
@@ -64,10 +64,10 @@ impl Entries {
             let (meant, others): (Vec<_>, Vec<_>) = rel
                 .open_indexes(pg_sys::RowExclusiveLock)
                 .into_iter()
-                .partition(|&index| which.is_meant(Open::of(index)));
-            others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
+                .partition(|&index| which.is_meant(index));
+            others.into_iter().for_each(|index| pg_sys::index_close(index.as_ptr(), pg_sys::NoLock as i32));
             let indexes = meant.into_iter().map(open).collect();
-            Self { rel: rel.as_ptr(), indexes, context }
+            Self { rel, indexes, context }
         }
     }
 
@@ -86,11 +86,11 @@ impl Entries {
                     continue;
                 }
                 pg_sys::index_insert(
-                    index.rel,
+                    index.rel.as_ptr(),
                     index.rows.values.as_mut_ptr(),
                     index.rows.nulls.as_mut_ptr(),
                     &raw mut place,
-                    self.rel,
+                    self.rel.as_ptr(),
                     pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
                     false,
                     index.info,
@@ -128,7 +128,7 @@ impl Entries {
         unsafe {
             for index in self.indexes {
                 index.rows.release();
-                pg_sys::index_close(index.rel, pg_sys::NoLock as i32);
+                pg_sys::index_close(index.rel.as_ptr(), pg_sys::NoLock as i32);
             }
             pg_sys::MemoryContextDelete(self.context);
         }

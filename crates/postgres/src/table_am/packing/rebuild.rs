@@ -95,21 +95,21 @@ fn candidate(rel: Open) -> Option<Candidate> {
     unsafe {
         let mut found = None;
         for index in rel.open_indexes(pg_sys::AccessShareLock) {
-            let (class, form) = (&*(*index).rd_rel, &*(*index).rd_index);
+            let (class, form) = (&*index.form(), &*(*index.as_ptr()).rd_index);
             let is_whole = form.indisvalid && form.indisready && form.indislive && !form.indisexclusion;
             if found.is_none()
                 && !rel.is_temporary()
                 && is_whole
                 && class.relam == pg_sys::BTREE_AM_OID
-                && Open::of(index).block_count() >= FEWEST
-                && filled(Open::of(index)) < FILLED * fill_factor(Open::of(index))
+                && index.block_count() >= FEWEST
+                && filled(index) < FILLED * fill_factor(index)
             {
                 found = Some(Candidate {
                     schema: text(pg_sys::get_namespace_name(class.relnamespace)),
                     name: text(class.relname.data.as_ptr()),
                 });
             }
-            pg_sys::index_close(index, pg_sys::AccessShareLock as c_int);
+            pg_sys::index_close(index.as_ptr(), pg_sys::AccessShareLock as c_int);
         }
         found
     }

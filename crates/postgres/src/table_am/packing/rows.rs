@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use pgrx::pg_sys::{self, ItemPointerData, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, ItemPointerData, TupleTableSlot};
 
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
@@ -16,22 +16,22 @@ use crate::table_am::read::cold_fetch::ColdFetch;
 
 /// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of
 /// them at a time.
-pub(super) struct Rows {
-    rel: Relation,
+pub(super) struct Rows<'a> {
+    rel: Open<'a>,
     /// By first row number.
     stripes: BTreeMap<u64, (StripeEntry, ColdFetch)>,
 }
 
-impl Rows {
+impl<'a> Rows<'a> {
     /// The table's hot rows, and those of some stripes.
     ///
     /// # Safety
     /// `rel` stays open while this is used.
-    pub unsafe fn new<'a>(rel: Open, stripes: impl IntoIterator<Item = &'a StripeEntry>) -> Self {
+    pub unsafe fn new<'b>(rel: Open<'a>, stripes: impl IntoIterator<Item = &'b StripeEntry>) -> Self {
         // SAFETY: the table stays open, as is promised.
         let with_cursor =
             |entry: &StripeEntry| unsafe { (entry.first_row, (entry.clone(), ColdFetch::new(rel))) };
-        Self { rel: rel.as_ptr(), stripes: stripes.into_iter().map(with_cursor).collect() }
+        Self { rel, stripes: stripes.into_iter().map(with_cursor).collect() }
     }
 
     /// Stores a row, alive or not, into a slot of the table, until the next one is fetched.
@@ -44,7 +44,7 @@ impl Rows {
                 stripe.map(|(_, (entry, cursor))| cursor.fetch(entry, row, slot)).is_some()
             } else {
                 let any = &raw mut pg_sys::SnapshotAnyData;
-                heap_guarded!(tuple_fetch_row_version(self.rel, &raw mut at, any, slot))
+                heap_guarded!(tuple_fetch_row_version(self.rel.as_ptr(), &raw mut at, any, slot))
             }
         };
         if !found {

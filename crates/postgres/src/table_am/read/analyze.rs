@@ -124,8 +124,8 @@ fn rows_wanted(rel: Open) -> f64 {
     unsafe {
         let mut target = target_of(rel);
         for index in rel.open_indexes(pg_sys::AccessShareLock) {
-            target = target.max(target_of(Open::of(index)));
-            pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+            target = target.max(target_of(Open::of(index.as_ptr())));
+            pg_sys::index_close(index.as_ptr(), pg_sys::AccessShareLock as i32);
         }
         for object in PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetStatExtList(rel.as_ptr())).iter_oid()
         {

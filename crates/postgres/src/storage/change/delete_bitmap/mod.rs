@@ -46,7 +46,7 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     /// What the row says that a cursor stands on: good until its next step.
-    unsafe fn at(cursor: &Cursor) -> Entry<'_> {
+    unsafe fn at<'a>(cursor: &'a Cursor) -> Entry<'a> {
         // SAFETY: the cursor pins the tuple, whose byte columns are never compressed or stored elsewhere.
         unsafe { Entry { first_row: cursor.number(2), bits: cursor.bytes(3), successors: cursor.bytes(4) } }
     }

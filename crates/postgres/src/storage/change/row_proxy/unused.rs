@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData};
 
 use super::Proxy;
 use crate::compat;
@@ -46,7 +46,7 @@ pub unsafe fn remove_unused(rel: Open, storage_id: u64, strategy: BufferAccessSt
         let table = Open::of(pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32));
         let mut removed = 0;
         if table.block_count() > 0 {
-            let mut sweep = Sweep { table: table.as_ptr(), storage_id, strategy, map: 0 };
+            let mut sweep = Sweep { table, storage_id, strategy, map: 0 };
             for entry in entries::visible(storage_id, &raw mut pg_sys::SnapshotSelfData) {
                 let mut rows = entry.first_row..entry.end_row();
                 while let Some(places) = sweep.unused(&mut rows) {
@@ -70,15 +70,15 @@ pub unsafe fn remove_unused(rel: Open, storage_id: u64, strategy: BufferAccessSt
     }
 }
 
-struct Sweep {
-    table: Relation,
+struct Sweep<'a> {
+    table: Open<'a>,
     storage_id: u64,
     strategy: BufferAccessStrategy,
     /// A page of the visibility map.
     map: Buffer,
 }
 
-impl Sweep {
+impl<'a> Sweep<'a> {
     /// The next live proxies of these rows that look as if nobody needed them, in order of pages; what is
     /// left of the rows begins after them.
     unsafe fn unused(&self, rows: &mut Range<u64>) -> Option<Vec<Place>> {
@@ -137,8 +137,8 @@ impl Sweep {
         // SAFETY: nothing points into the page once it is locked for cleanup. What may raise an ERROR comes
         // before the critical sections.
         unsafe {
-            pg_sys::visibilitymap_pin(self.table, block, &raw mut self.map);
-            let buf = buffer::read(Open::of(self.table), block, self.strategy);
+            pg_sys::visibilitymap_pin(self.table.as_ptr(), block, &raw mut self.map);
+            let buf = buffer::read(self.table, block, self.strategy);
             if !lock_for_cleanup(buf) {
                 pg_sys::ReleaseBuffer(buf);
                 return 0;
@@ -150,9 +150,9 @@ impl Sweep {
                 .map(|(_, at)| at.ip_posid)
                 .collect();
             if !dead.is_empty() {
-                visibility_bits::clear(Open::of(self.table), block, buf, self.map);
+                visibility_bits::clear(self.table, block, buf, self.map);
                 let none = std::ptr::null_mut();
-                let logged = Open::of(self.table).needs_wal();
+                let logged = self.table.needs_wal();
                 critical::start();
                 let count = dead.len() as i32;
                 pg_sys::heap_page_prune_execute(buf, none, 0, dead.as_mut_ptr(), count, none, 0);
@@ -167,7 +167,7 @@ impl Sweep {
             let room = pg_sys::PageGetHeapFreeSpace(page);
             buffer::unlock_release(buf);
             if !dead.is_empty() {
-                pg_sys::RecordPageWithFreeSpace(self.table, block, room);
+                pg_sys::RecordPageWithFreeSpace(self.table.as_ptr(), block, room);
             }
             dead.len() as u64
         }
@@ -204,11 +204,11 @@ impl Sweep {
                 pg_sys::ReleaseBuffer(self.map);
             }
             if removed > 0 {
-                pg_sys::FreeSpaceMapVacuum(self.table);
+                pg_sys::FreeSpaceMapVacuum(self.table.as_ptr());
             }
             // So that the catalog's own vacuum knows that there is something to do.
             for _ in 0..removed {
-                pg_sys::pgstat_count_heap_delete(self.table);
+                pg_sys::pgstat_count_heap_delete(self.table.as_ptr());
             }
         }
     }
