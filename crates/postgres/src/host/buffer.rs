@@ -3,7 +3,9 @@
 //! There are no guard objects. When an ERROR unwinds, the server's abort releases pins and locks itself, and
 //! a destructor would release them twice.
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Page};
+
+use super::relation::Open;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = pg_sys::BLCKSZ as usize;
@@ -13,11 +15,11 @@ pub const PAGE_HEADER_BYTES: usize = 24;
 pub const NEW_BLOCK: BlockNumber = pg_sys::InvalidBlockNumber;
 
 /// Pins one block of the main fork.
-pub unsafe fn read(rel: Relation, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Buffer {
-    // SAFETY: rel is open; an unreadable block raises an ERROR.
+pub unsafe fn read(rel: Open, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Buffer {
+    // SAFETY: an unreadable block raises an ERROR.
     unsafe {
         pg_sys::ReadBufferExtended(
-            rel,
+            rel.as_ptr(),
             pg_sys::ForkNumber::MAIN_FORKNUM,
             block,
             pg_sys::ReadBufferMode::RBM_NORMAL,
@@ -28,11 +30,11 @@ pub unsafe fn read(rel: Relation, block: BlockNumber, strategy: pg_sys::BufferAc
 
 /// Extends the main fork by one zeroed page and returns it pinned and exclusively locked. The caller holds
 /// the extension lock (unless the relation is local).
-pub unsafe fn extend_locked(rel: Relation) -> Buffer {
-    // SAFETY: rel is open; RBM_ZERO_AND_LOCK takes the content lock before anybody else can see the page.
+pub unsafe fn extend_locked(rel: Open) -> Buffer {
+    // SAFETY: RBM_ZERO_AND_LOCK takes the content lock before anybody else can see the page.
     unsafe {
         pg_sys::ReadBufferExtended(
-            rel,
+            rel.as_ptr(),
             pg_sys::ForkNumber::MAIN_FORKNUM,
             NEW_BLOCK,
             pg_sys::ReadBufferMode::RBM_ZERO_AND_LOCK,
@@ -42,24 +44,36 @@ pub unsafe fn extend_locked(rel: Relation) -> Buffer {
 }
 
 /// Takes the shared content lock.
+///
+/// # Safety
+/// The buffer is pinned.
 pub unsafe fn lock_shared(buffer: Buffer) {
     // SAFETY: the buffer is pinned by the caller.
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) }
 }
 
 /// Takes the exclusive content lock.
+///
+/// # Safety
+/// The buffer is pinned.
 pub unsafe fn lock_exclusive(buffer: Buffer) {
     // SAFETY: the buffer is pinned by the caller.
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) }
 }
 
 /// Releases the content lock and keeps the pin.
+///
+/// # Safety
+/// The buffer is pinned and locked.
 pub unsafe fn unlock(buffer: Buffer) {
     // SAFETY: the buffer is pinned and locked by the caller.
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) }
 }
 
 /// Releases the content lock and the pin.
+///
+/// # Safety
+/// The buffer is pinned and locked.
 pub unsafe fn unlock_release(buffer: Buffer) {
     // SAFETY: the buffer is pinned and locked by the caller.
     unsafe { pg_sys::UnlockReleaseBuffer(buffer) }
@@ -67,6 +81,9 @@ pub unsafe fn unlock_release(buffer: Buffer) {
 
 /// The page's bytes. Valid while the pin is held. Reading needs a content lock, unless the page cannot
 /// change.
+///
+/// # Safety
+/// The buffer is pinned.
 pub unsafe fn page(buffer: Buffer) -> Page {
     // SAFETY: the buffer is pinned by the caller.
     unsafe { pg_sys::BufferGetPage(buffer) }
@@ -79,6 +96,9 @@ pub unsafe fn bytes<'a>(page: Page) -> &'a [u8] {
 }
 
 /// Stamps a page with the position of the WAL record that covers it.
+///
+/// # Safety
+/// The page is exclusively locked.
 pub unsafe fn set_lsn(page: Page, at: pg_sys::XLogRecPtr) {
     // SAFETY: the page is exclusively locked by the caller.
     unsafe {

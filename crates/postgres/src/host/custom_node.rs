@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, NodeTag};
 pub struct Methods<T>(pub T);
 // SAFETY: tables of function pointers, written once, read only afterwards.
 unsafe impl<T> Send for Methods<T> {}
-// SAFETY: as above.
+// SAFETY: the tables are only read once they are written.
 unsafe impl<T> Sync for Methods<T> {}
 
 /// The node's state. The server's own struct comes first.

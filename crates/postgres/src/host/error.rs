@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 pub use pgrx::pg_sys::errcodes::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 
-use super::relation;
+use super::relation::Open;
 
 /// Raises an ERROR with a SQLSTATE and a message. A detail and a hint are added if they are not empty.
 #[track_caller]
@@ -45,16 +45,6 @@ pub fn not_colcompress(table: &str) -> ! {
     )
 }
 
-fn table(rel: pg_sys::Relation) -> String {
-    // SAFETY: whoever reports an error about a relation has it open.
-    unsafe { relation::quoted_name(rel) }
-}
-
-fn column(rel: pg_sys::Relation, column: u32) -> Option<String> {
-    // SAFETY: as above.
-    unsafe { relation::column_name(rel, column) }
-}
-
 /// Raises the ERROR that the access method cannot do something.
 #[track_caller]
 pub fn not_supported(message: impl Into<String>, detail: &str, hint: &str) -> ! {
@@ -70,10 +60,10 @@ pub fn internal(message: impl Into<String>) -> ! {
 /// Raises the ERROR for stored bytes that break the format. It names the relation and, if known, the stripe
 /// by its first row number.
 #[track_caller]
-pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> ! {
+pub fn corrupt(rel: Open, first_row: Option<u64>, detail: &str) -> ! {
     let place = match first_row {
-        Some(row) => format!("stripe starting at row {row} of table {}", table(rel)),
-        None => format!("table {}", table(rel)),
+        Some(row) => format!("stripe starting at row {row} of table {}", rel.quoted_name()),
+        None => format!("table {}", rel.quoted_name()),
     };
     raise(
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
@@ -86,11 +76,11 @@ pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> !
 /// Raises the server's ERROR for an error of the pure crates about a stripe of `rel`. A corrupt column is
 /// named as the table names it now.
 #[track_caller]
-pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error) -> ! {
+pub fn raise_stripe(rel: Open, first_row: u64, error: vector::Error) -> ! {
     use vector::Error as E;
     match error {
         E::Corrupt { location, detail } => {
-            let column = location.column.and_then(|c| column(rel, c));
+            let column = location.column.and_then(|c| rel.column_name(c));
             let place = match (column, location.chunk) {
                 (Some(name), Some(chunk)) => format!("Column \"{name}\", chunk {chunk}: {detail}."),
                 (Some(name), None) => format!("Column \"{name}\": {detail}."),
@@ -100,7 +90,7 @@ pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error)
         }
         E::Unsupported(what) => raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            format!("cannot read the stripe starting at row {first_row} of table {}", table(rel)),
+            format!("cannot read the stripe starting at row {first_row} of table {}", rel.quoted_name()),
             &format!("This build does not know: {what}."),
             "Install the version of colonnade that wrote it, or a newer one.",
         ),
@@ -117,7 +107,7 @@ pub fn raise_plain(error: vector::Error) -> ! {
         E::Corrupt { location: vector::Location { stripe: Some((table, first_row)), .. }, .. } => {
             // SAFETY: whoever reads a table holds a lock on it to the end of the statement; the ERROR closes
             // it.
-            let rel = unsafe { pg_sys::table_open(table.into(), pg_sys::NoLock as i32) };
+            let rel = unsafe { Open::of(pg_sys::table_open(table.into(), pg_sys::NoLock as i32)) };
             raise_stripe(rel, first_row, error)
         }
         E::Corrupt { .. } => raise(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, error.to_string(), "", ""),

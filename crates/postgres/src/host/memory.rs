@@ -111,3 +111,18 @@ pub fn keep_freed() {
         }
     });
 }
+
+/// A context below the current one, for what is allocated for each row or batch: it is reset after each, and
+/// deleted by the caller or with its parent.
+pub fn reset_often(name: &'static CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the server keeps the name, which is never freed.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            name.as_ptr(),
+            0,
+            8 * 1024,
+            8 * 1024 * 1024,
+        )
+    }
+}

@@ -62,7 +62,7 @@ pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) 
 /// # Safety
 /// As `attempt`.
 pub unsafe fn undone<T>(what: impl FnOnce() -> T) -> T {
-    // SAFETY: as above.
+    // SAFETY: inside a transaction, as `attempt` asks for.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
         let owner = pg_sys::CurrentResourceOwner;

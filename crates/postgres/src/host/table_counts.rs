@@ -6,28 +6,30 @@
 //!
 //! Invariant: nothing is counted if the server does not count for the table.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
+
+use super::relation::Open;
 
 /// The backend's pending counts of a table. Null if they are not kept.
-unsafe fn pending(rel: Relation) -> *mut pg_sys::PgStat_TableStatus {
-    // SAFETY: rel is open.
+fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
+    // SAFETY: the pointer is null or to what this backend counts of an open relation.
     unsafe {
-        if (*rel).pgstat_info.is_null() && (*rel).pgstat_enabled {
-            pg_sys::pgstat_assoc_relation(rel);
+        if (*rel.as_ptr()).pgstat_info.is_null() && (*rel.as_ptr()).pgstat_enabled {
+            pg_sys::pgstat_assoc_relation(rel.as_ptr());
         }
-        (*rel).pgstat_info
+        (*rel.as_ptr()).pgstat_info
     }
 }
 
 /// Takes back the count of this many inserted rows, because they are not new.
-pub unsafe fn take_back_insertions(rel: Relation, rows: u32) {
-    // SAFETY: rel is open.
-    unsafe { pg_sys::pgstat_count_heap_insert(rel, -i64::from(rows)) }
+pub fn take_back_insertions(rel: Open, rows: u32) {
+    // SAFETY: what is counted belongs to an open relation.
+    unsafe { pg_sys::pgstat_count_heap_insert(rel.as_ptr(), -i64::from(rows)) }
 }
 
 /// Takes back the count of this many rows that this subtransaction has deleted, because they are not gone.
-pub unsafe fn take_back_deletions(rel: Relation, rows: usize) {
-    // SAFETY: rel is open; the subtransaction's counts are there since it has counted something.
+pub fn take_back_deletions(rel: Open, rows: usize) {
+    // SAFETY: the subtransaction's counts are there since it has counted something.
     unsafe {
         let info = pending(rel);
         if !info.is_null() && !(*info).trans.is_null() {
@@ -38,8 +40,8 @@ pub unsafe fn take_back_deletions(rel: Relation, rows: usize) {
 
 /// Counts this many dead copies of rows, which are left for VACUUM. They count even if the transaction is
 /// rolled back, so this must be its last step.
-pub unsafe fn add_dead(rel: Relation, rows: usize) {
-    // SAFETY: rel is open.
+pub fn add_dead(rel: Open, rows: usize) {
+    // SAFETY: null, or what this backend counts of the relation.
     unsafe {
         let info = pending(rel);
         if !info.is_null() {

@@ -2,9 +2,11 @@
 //!
 //! An access method is ours if its handler returns our routine, whatever it is called in this database.
 
-use pgrx::pg_sys::{self, Oid, Relation, TableAmRoutine};
+use pgrx::pg_sys::{self, Oid, TableAmRoutine};
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
+
+use crate::host::relation::Open;
 
 static ROUTINE: OnceLock<fn() -> *const TableAmRoutine> = OnceLock::new();
 
@@ -35,13 +37,13 @@ pub fn is_ours(method: Oid) -> bool {
 }
 
 /// Is this open relation a table of ours?
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn is_colcompress(rel: Relation) -> bool {
+pub fn is_colcompress(rel: Open) -> bool {
     let Some(ours) = ROUTINE.get() else { return false };
-    // SAFETY: rel is open; rd_tableam is null or points at a static routine.
-    unsafe { !(*rel).rd_tableam.is_null() && std::ptr::eq((*rel).rd_tableam, ours()) }
+    // SAFETY: rd_tableam is null or points at a static routine.
+    unsafe {
+        let routine = (*rel.as_ptr()).rd_tableam;
+        !routine.is_null() && std::ptr::eq(routine, ours())
+    }
 }
 
 /// The access method called `name`, or the default one if none is named; none if there is no such.

@@ -5,7 +5,8 @@ use pgrx::pg_sys::{self, FunctionCallInfo, Oid, Relation};
 
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::{fmgr, relation};
+use crate::host::fmgr;
+use crate::host::relation::Open;
 use crate::options;
 
 /// The first argument, a table. Raises an ERROR for NULL.
@@ -40,7 +41,7 @@ pub fn columnar_tables(table: Oid) -> Vec<Oid> {
             let rel = pg_sys::relation_open(table, pg_sys::AccessShareLock as i32);
             error::raise(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("partitioned table {} has no columnar partitions", relation::quoted_name(rel)),
+                format!("partitioned table {} has no columnar partitions", Open::of(rel).quoted_name()),
                 "",
                 "CREATE TABLE ... PARTITION OF ... USING colcompress makes one, ALTER TABLE ... SET ACCESS METHOD colcompress turns a partition into one.",
             );
@@ -57,36 +58,30 @@ pub fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
     unsafe {
         check_owner(table);
         let rel = pg_sys::table_open(table, lock as i32);
-        expect_colcompress(rel, verb);
+        expect_colcompress(Open::of(rel), verb);
         rel
     }
 }
 
 /// Raises an ERROR unless `rel` is a colcompress table whose pages can be read here.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
-    // SAFETY: rel is open.
-    unsafe {
-        if (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
-            let name = relation::quoted_name(rel);
-            let literal = name.trim_matches('"');
-            error::raise(
-                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("cannot {verb} partitioned table {name} as one"),
-                "Its rows are in its partitions.",
-                &format!(
-                    "Ask for each: SELECT * FROM engine.storage_health WHERE table_name IN (SELECT relid FROM pg_partition_tree('{literal}'))."
-                ),
-            );
-        }
-        if !options::is_colcompress(rel) {
-            error::not_colcompress(&relation::quoted_name(rel));
-        }
-        if relation::is_foreign_temporary(rel) {
-            error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");
-        }
+pub fn expect_colcompress(rel: Open, verb: &str) {
+    if rel.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
+        let name = rel.quoted_name();
+        let literal = name.trim_matches('"');
+        error::raise(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("cannot {verb} partitioned table {name} as one"),
+            "Its rows are in its partitions.",
+            &format!(
+                "Ask for each: SELECT * FROM engine.storage_health WHERE table_name IN (SELECT relid FROM pg_partition_tree('{literal}'))."
+            ),
+        );
+    }
+    if !options::is_colcompress(rel) {
+        error::not_colcompress(&rel.quoted_name());
+    }
+    if rel.is_foreign_temporary() {
+        error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");
     }
 }
 

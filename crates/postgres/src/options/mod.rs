@@ -31,10 +31,11 @@ mod statement;
 pub use access_method::is_colcompress;
 pub use orderby::SortKey;
 
+use crate::host::relation::Open;
 use definitions::OptionId;
 use pgrx::PgLogLevel;
 use pgrx::guc::PostgresGucEnum;
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Oid};
 
 /// Block codec of a table's chunks. Also the type of the setting `colonnade.compression`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
@@ -93,11 +94,9 @@ pub struct TableOptions {
 
 /// The options of `rel`, which must be a relation of ours. Costs one look into the catalog cache: ask once
 /// per statement, not per row.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn table_options(rel: Relation) -> TableOptions {
-    options_of((*rel).rd_id)
+pub fn table_options(rel: Open) -> TableOptions {
+    // SAFETY: a catalog look-up.
+    unsafe { options_of(rel.oid()) }
 }
 
 /// The options of the relation `table`. If a column of `orderby` cannot be found or sorted, the order ends
@@ -133,11 +132,8 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
 
 /// The option `index_scan` alone, for the planner. It looks at nothing else, so it raises no WARNING about
 /// anything else.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn allows_index_scans(rel: Relation) -> bool {
-    index_scan(&catalog::read((*rel).rd_id))
+pub fn allows_index_scans(rel: Open) -> bool {
+    index_scan(&catalog::read(rel.oid()))
 }
 
 fn index_scan(settings: &catalog::Settings) -> bool {

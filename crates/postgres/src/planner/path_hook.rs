@@ -10,12 +10,13 @@
 //! - a unique index finds one row, or any index finds few rows
 //! - small tables whose rows are all hot
 
+use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{cost, index_paths, offered, plan};
 use crate::host::carried;
 use crate::host::hooks::Chain;
-use crate::host::tree::{List, Typed};
+use crate::host::relation::Open;
 use crate::options;
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::directory::outline;
@@ -105,7 +106,7 @@ unsafe fn offer(
     // SAFETY: the planner holds a lock already; the relation stays open while it is looked at.
     unsafe {
         let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        if options::is_colcompress(relation) {
+        if options::is_colcompress(Open::of(relation)) {
             offer_columnar(root, rel, relation);
         }
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
@@ -123,7 +124,7 @@ unsafe fn offer_columnar(
 ) {
     // SAFETY: the planner's own structs and an open relation.
     unsafe {
-        let outline = outline::of(relation);
+        let outline = outline::of(Open::of(relation));
         let cold = outline.as_ref().map_or(0.0, |outline| outline.rows);
         if cold == 0.0 && rows_of_all(root) < vectorised_min_rows() {
             // There are few rows, and all are hot. Heap's own scan begins sooner.
@@ -142,7 +143,7 @@ unsafe fn offer_columnar(
         {
             return;
         }
-        let outlined = outline.as_ref().filter(|_| !options::allows_index_scans(relation));
+        let outlined = outline.as_ref().filter(|_| !options::allows_index_scans(Open::of(relation)));
         let price_index_paths = |rel| {
             if let Some(outline) = outlined {
                 index_paths::price(rel, outline, f64::from(pg_sys::bms_num_members(attributes)));

@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use super::clauses;
 use super::table::TableScan;
+use crate::host::relation::Open;
 use crate::planner::plan::reason_noted;
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
@@ -107,7 +108,7 @@ unsafe fn show_estimate(scan: &TableScan, es: *mut pg_sys::ExplainState) {
     }
     // SAFETY: the relation is open and the snapshot the statement's.
     unsafe {
-        let stripes = metapage::storage_id(scan.rel)
+        let stripes = metapage::storage_id(Open::of(scan.rel))
             .map_or_else(Vec::new, |storage_id| entries::visible(storage_id, scan.snapshot));
         // A summary that cannot be read is for the execution to report.
         let left = stripes.iter().filter(|&entry| entry.may_match(predicates.iter()).unwrap_or(true)).count();

@@ -8,6 +8,7 @@ use pgrx::pg_sys::{
     self, ParallelTableScanDesc, Relation, ScanOptions, Snapshot, TableScanDesc, TupleTableSlot,
 };
 
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
 use crate::table_am::read::scan;
@@ -35,7 +36,7 @@ impl Hot {
             let flags =
                 ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
             let null = std::ptr::null_mut();
-            let scan = scan::begin(rel, snapshot, 0, null, shared, flags);
+            let scan = scan::begin(Open::of(rel), snapshot, 0, null, shared, flags);
             let (stripes, dead) = scan::take_stripes(scan.cast());
             let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
             (Self { scan: scan.cast(), slot }, stripes, dead)

@@ -13,6 +13,7 @@ use stripe::StripeReader;
 use stripe::scan::{RowsOut, Store, StripeInfo};
 use vector::{Error, Result};
 
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
@@ -48,7 +49,7 @@ impl OwnStripes {
 
 impl Store for OwnStripes {
     type Stripe = Rc<StripeHandle>;
-    type Bytes<'a> = Pages;
+    type Bytes<'a> = Pages<'a>;
 
     fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
         let entry = self.entries.get(at)?;
@@ -58,16 +59,17 @@ impl Store for OwnStripes {
 
     fn open(&self, at: usize) -> Result<Rc<StripeHandle>> {
         // SAFETY: the promise of `new`.
-        unsafe { stripe_on_pages::open(self.rel, self.entry(at)?) }
+        unsafe { stripe_on_pages::open(Open::of(self.rel), self.entry(at)?) }
     }
 
     fn reader(stripe: &Rc<StripeHandle>) -> &StripeReader {
         &stripe.reader
     }
 
-    fn bytes(&self, at: usize) -> Result<Pages> {
+    fn bytes(&self, at: usize) -> Result<Pages<'_>> {
         // SAFETY: the promise of `new`.
-        Ok(unsafe { Pages::new(self.rel, self.entry(at)?, std::ptr::null_mut()) })
+        let rel = unsafe { Open::of(self.rel) };
+        Ok(Pages::new(rel, self.entry(at)?))
     }
 
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {

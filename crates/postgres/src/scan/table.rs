@@ -17,6 +17,7 @@ use super::hot::Hot;
 use super::store::OwnStripes;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::table_am::read::own_writes;
 
 /// Attribute sets of the server are shifted by this much.
@@ -103,7 +104,7 @@ impl TableScan {
             let rel = (*custom).ss.ss_currentRelation;
             if eflags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as i32 == 0 {
                 // By the first row the server may be in parallel mode, where nothing can be written.
-                own_writes::flush(rel);
+                own_writes::flush(Open::of(rel));
             }
             let mentioned = Mentioned {
                 targets: attributes((*plan).scan.plan.targetlist, relid),
@@ -185,7 +186,9 @@ impl TableScan {
 
     /// Raises an error that was met in a stripe.
     pub fn raise(&self, problem: Located) -> ! {
-        error::raise_stripe(self.rel, problem.first_row, problem.error)
+        // SAFETY: the scan holds the table open.
+        let rel = unsafe { Open::of(self.rel) };
+        error::raise_stripe(rel, problem.first_row, problem.error)
     }
 
     /// Goes back to before the first row; parameters may have changed.

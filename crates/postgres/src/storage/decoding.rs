@@ -12,11 +12,11 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
 use crate::compat::{self, DecodingSlot};
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::relation;
+use crate::host::relation::Open;
 
 thread_local! {
     /// The transaction that has looked for slots before it changed a row of a stripe.
@@ -31,15 +31,13 @@ fn is_logged_for_decoding() -> bool {
 }
 
 /// Whether changes of a table can be decoded. Nobody decodes temporary and unlogged tables.
-pub unsafe fn is_logged(rel: Relation) -> bool {
-    // SAFETY: rel is open.
-    let persistence = unsafe { (*(*rel).rd_rel).relpersistence };
-    is_logged_for_decoding() && persistence == pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char
+pub fn is_logged(rel: Open) -> bool {
+    is_logged_for_decoding() && rel.persistence() == pg_sys::RELPERSISTENCE_PERMANENT
 }
 
 /// A slot that decodes what this transaction writes to the table. The transaction gets an id.
-pub unsafe fn is_decoded(rel: Relation) -> Option<DecodingSlot> {
-    // SAFETY: rel is open, in a transaction that is about to write.
+pub fn is_decoded(rel: Open) -> Option<DecodingSlot> {
+    // SAFETY: in a transaction that is about to write.
     unsafe {
         if !is_logged(rel) {
             return None;
@@ -51,17 +49,16 @@ pub unsafe fn is_decoded(rel: Relation) -> Option<DecodingSlot> {
 }
 
 /// A slot that decodes the table now. Another one may come at any time.
-pub unsafe fn slot(rel: Relation) -> Option<DecodingSlot> {
-    // SAFETY: rel is open; a look at shared memory.
-    unsafe { if is_logged(rel) { compat::decoding_slots(1).pop() } else { None } }
+pub fn slot(rel: Open) -> Option<DecodingSlot> {
+    if is_logged(rel) { compat::decoding_slots(1).pop() } else { None }
 }
 
 /// Tells a session once that a change of a row in a stripe is decoded as something else. It is called for
 /// each such row, so it looks for slots only once a transaction.
 #[inline]
-pub unsafe fn tell_of_change(rel: Relation) {
+pub fn tell_of_change(rel: Open) {
     if is_logged_for_decoding() && !TOLD.get() {
-        // SAFETY: rel is open; the process has an entry while it is in a transaction.
+        // SAFETY: the process has an entry while it is in a transaction.
         unsafe {
             let transaction = (*pg_sys::MyProc).lxid;
             if LOOKED.replace(transaction) != transaction {
@@ -72,22 +69,19 @@ pub unsafe fn tell_of_change(rel: Relation) {
 }
 
 #[cold]
-unsafe fn look(rel: Relation) {
-    // SAFETY: as above.
-    unsafe {
-        let Some(slot) = slot(rel) else { return };
-        TOLD.set(true);
-        error::warn(
-            PgSqlErrorCode::ERRCODE_WARNING,
-            format!(
-                "replication slot \"{}\" does not see rows of table {} as they are",
-                slot.name,
-                relation::quoted_name(rel)
-            ),
-            "The rows are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
-            UNPACK,
-        );
-    }
+fn look(rel: Open) {
+    let Some(slot) = slot(rel) else { return };
+    TOLD.set(true);
+    error::warn(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        format!(
+            "replication slot \"{}\" does not see rows of table {} as they are",
+            slot.name,
+            rel.quoted_name()
+        ),
+        "The rows are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
+        UNPACK,
+    );
 }
 
 /// The hint that says what helps.
@@ -95,9 +89,8 @@ const UNPACK: &str = "engine.unpack(table) turns rows of stripes into heap rows;
 
 /// What `engine.storage_health` advises about slots for a table with `cold_rows` rows in stripes.
 /// `has_many_hot`: it has heap rows that would be worth packing.
-pub unsafe fn advice(rel: Relation, cold_rows: u64, has_many_hot: bool) -> Option<String> {
-    // SAFETY: rel is open.
-    let slot = unsafe { slot(rel) }?;
+pub fn advice(rel: Open, cold_rows: u64, has_many_hot: bool) -> Option<String> {
+    let slot = slot(rel)?;
     if cold_rows > 0 {
         return Some(format!(
             "replication slot {} (plugin {}) does not see the {cold_rows} rows in stripes: engine.unpack() would turn them into heap rows",

@@ -3,31 +3,32 @@
 //! Asked by loads, packing, merging, and the functions that tell why a table is not packed. `decoding` knows
 //! the replication slots that read tables which no publication names.
 
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Oid};
 
 use crate::compat;
+use crate::host::relation::Open;
 
 /// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
 /// others. For a table that is to replace another one, the other one counts.
-pub unsafe fn is_published(rel: Relation) -> bool {
-    // SAFETY: rel is open. The server keeps the answer in the relation cache.
+pub fn is_published(rel: Open) -> bool {
+    // SAFETY: the server keeps the answer in the relation cache.
     unsafe {
-        let replaced = (*(*rel).rd_rel).relrewrite;
+        let replaced = (*rel.form()).relrewrite;
         if replaced != Oid::INVALID && is_listed(replaced) {
             return true;
         }
-        if (*(*rel).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char {
+        if rel.persistence() != pg_sys::RELPERSISTENCE_PERMANENT {
             return false;
         }
         let mut description = pg_sys::PublicationDesc::default();
-        pg_sys::RelationBuildPublicationDesc(rel, &raw mut description);
+        pg_sys::RelationBuildPublicationDesc(rel.as_ptr(), &raw mut description);
         let actions = &description.pubactions;
         actions.pubinsert || actions.pubupdate || actions.pubdelete
     }
 }
 
 /// Whether a publication names the table, its schema, or a partitioned table above it. Needs no lock.
-unsafe fn is_listed(table: Oid) -> bool {
+fn is_listed(table: Oid) -> bool {
     // SAFETY: catalog look-ups; the lists are our own.
     unsafe {
         if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_RELATION {
@@ -47,7 +48,7 @@ unsafe fn is_listed(table: Oid) -> bool {
     }
 }
 
-unsafe fn listed_itself(table: Oid) -> bool {
+fn listed_itself(table: Oid) -> bool {
     // SAFETY: as above; a table that is gone has no entries.
     unsafe {
         any(pg_sys::GetRelationPublications(table))

@@ -20,6 +20,7 @@ use super::statements::{files, slot_creation};
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 
 static NEXT_START: Chain<pg_sys::ExecutorStart_hook_type> = Chain::new();
@@ -141,36 +142,36 @@ unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset)
         let scan = node.cast::<ScanState>();
         let rel = (*scan).ss_currentRelation;
         // A nested loop or an aggregation has prepared the scan below it already, which is visited after it.
-        if !rel.is_null() && options::is_colcompress(rel) && !wanted::is_noted((*scan).ss_ScanTupleSlot) {
+        if !rel.is_null()
+            && options::is_colcompress(Open::of(rel))
+            && !wanted::is_noted((*scan).ss_ScanTupleSlot)
+        {
             prepare(scan, (*node).type_, read_above);
         }
     }
 }
 
-/// Adjusts a scan of one of our tables to what its plan reads.
-unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::Bitmapset) {
-    // SAFETY: the casts follow the tag; plan nodes of scans begin with a Scan.
+/// Adds the columns that the conditions of a bitmap or index scan read where they are looked at again: of a
+/// bitmap scan to `rechecked`, as not all of its blocks need it.
+unsafe fn rechecks(
+    scan: *mut ScanState,
+    tag: NodeTag,
+    varno: pg_sys::Index,
+    read: &mut *mut pg_sys::Bitmapset,
+    rechecked: &mut *mut pg_sys::Bitmapset,
+) {
+    // SAFETY: as `prepare`.
     unsafe {
         let plan = (*scan).ps.plan;
-        let varno = (*plan.cast::<pg_sys::Scan>()).scanrelid;
-        let mut read: *mut pg_sys::Bitmapset = std::ptr::null_mut();
-        let mut rechecked: *mut pg_sys::Bitmapset = std::ptr::null_mut();
-        let mut add = |list: *mut pg_sys::List| pg_sys::pull_varattnos(list.cast(), varno, &raw mut read);
+        let mut add = |list: *mut pg_sys::List| pg_sys::pull_varattnos(list.cast(), varno, read);
         match tag {
-            NodeTag::T_IndexOnlyScanState => {
-                let slot = (*scan.cast::<pg_sys::IndexOnlyScanState>()).ioss_TableSlot;
-                if !slot.is_null() {
-                    wanted::note(slot, std::ptr::null_mut(), std::ptr::null_mut());
-                }
-                return;
-            }
             NodeTag::T_BitmapHeapScanState => {
                 let bitmap = scan.cast::<pg_sys::BitmapHeapScanState>();
                 (*bitmap).prefetch_maximum = 0;
                 // Older minor versions trust the visibility map after the pin of the index page is gone.
                 (*bitmap).can_skip_fetch = false;
                 let condition = (*plan.cast::<pg_sys::BitmapHeapScan>()).bitmapqualorig;
-                pg_sys::pull_varattnos(condition.cast(), varno, &raw mut rechecked);
+                pg_sys::pull_varattnos(condition.cast(), varno, rechecked);
             }
             NodeTag::T_IndexScanState => {
                 let index = (*scan.cast::<pg_sys::IndexScanState>()).iss_RelationDesc;
@@ -182,25 +183,24 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::B
             }
             _ => {}
         }
-        for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
-            // Columns that nobody reads may be NULL here, and an expression of them might fail then. So
-            // columns of expressions are read.
-            let is_column = (*(*entry).expr).type_ == NodeTag::T_Var;
-            if !is_column
-                || read_above.is_null()
-                || relation::has_attribute(read_above, (*entry).resno.into())
-            {
-                add((*entry).expr.cast());
-            }
-        }
-        add((*plan).qual);
+    }
+}
+
+/// Notes with the slot which columns are read of the rows that it is to hold, or that their headers are.
+unsafe fn note_read(
+    slot: *mut pg_sys::TupleTableSlot,
+    tag: NodeTag,
+    read: *mut pg_sys::Bitmapset,
+    rechecked: *mut pg_sys::Bitmapset,
+) {
+    // SAFETY: the slot is the scan's, the sets are the server's.
+    unsafe {
         let header = [
             pg_sys::MinTransactionIdAttributeNumber,
             pg_sys::MaxTransactionIdAttributeNumber,
             pg_sys::MinCommandIdAttributeNumber,
             pg_sys::MaxCommandIdAttributeNumber,
         ];
-        let slot = (*scan).ss_ScanTupleSlot;
         if header.iter().any(|&number| relation::has_attribute(read, number)) {
             (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
         } else if matches!(
@@ -215,6 +215,40 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::B
     }
 }
 
+/// Adjusts a scan of one of our tables to what its plan reads.
+unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::Bitmapset) {
+    // SAFETY: the casts follow the tag; plan nodes of scans begin with a Scan.
+    unsafe {
+        let plan = (*scan).ps.plan;
+        let varno = (*plan.cast::<pg_sys::Scan>()).scanrelid;
+        let mut read: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        let mut rechecked: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        match tag {
+            NodeTag::T_IndexOnlyScanState => {
+                let slot = (*scan.cast::<pg_sys::IndexOnlyScanState>()).ioss_TableSlot;
+                if !slot.is_null() {
+                    wanted::note(slot, std::ptr::null_mut(), std::ptr::null_mut());
+                }
+                return;
+            }
+            _ => rechecks(scan, tag, varno, &mut read, &mut rechecked),
+        }
+        let mut add = |list: *mut pg_sys::List| pg_sys::pull_varattnos(list.cast(), varno, &raw mut read);
+        for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
+            // Columns that nobody reads may be NULL; what is computed of them might fail then.
+            let is_column = (*(*entry).expr).type_ == NodeTag::T_Var;
+            if !is_column
+                || read_above.is_null()
+                || relation::has_attribute(read_above, (*entry).resno.into())
+            {
+                add((*entry).expr.cast());
+            }
+        }
+        add((*plan).qual);
+        note_read((*scan).ss_ScanTupleSlot, tag, read, rechecked);
+    }
+}
+
 unsafe extern "C-unwind" fn object_access(
     access: ObjectAccessType::Type,
     class: Oid,
@@ -222,7 +256,7 @@ unsafe extern "C-unwind" fn object_access(
     sub_object: c_int,
     arg: *mut c_void,
 ) {
-    // SAFETY: as above.
+    // SAFETY: a hook of the server's; this frame owns nothing.
     unsafe {
         if let Some(next) = NEXT_ACCESS.next() {
             next(access, class, object, sub_object, arg);

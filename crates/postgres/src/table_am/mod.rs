@@ -18,8 +18,6 @@
 //! Invariant: callbacks that hand hot rows through do nothing on that path that could need unwinding. They
 //! leave everything else to guarded functions.
 
-#![allow(clippy::too_many_arguments, reason = "callbacks have the server's signatures")]
-
 pub mod change;
 mod health;
 pub mod hooks;

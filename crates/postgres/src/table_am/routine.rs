@@ -26,7 +26,7 @@ use crate::host::heap_am::heap;
 struct Routine(TableAmRoutine);
 // SAFETY: the routine is written once and only read afterwards; a backend has one thread that calls it.
 unsafe impl Send for Routine {}
-// SAFETY: as above.
+// SAFETY: the routine is only read once it is written.
 unsafe impl Sync for Routine {}
 
 /// The routine of `colcompress`. The relation cache keeps the pointer for the life of the backend.

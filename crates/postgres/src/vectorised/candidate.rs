@@ -4,10 +4,10 @@
 //! Called by `planner_hook` for every statement, so it only looks at range tables. Invariant: a query that
 //! reads a columnar table is found unless it does so inside a function.
 
+use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, Query};
 
-use crate::host::relation;
-use crate::host::tree::{List, Typed};
+use crate::host::relation::Open;
 use crate::options;
 
 /// True where the query, or one inside it, names a columnar table or what may have one as its child.
@@ -94,7 +94,7 @@ unsafe fn is_small(query: *mut Query) -> bool {
         let simple = (*relation).rd_options.is_null() && !(*(*relation).rd_rel).relhassubclass;
         let shared_from = pg_sys::min_parallel_table_scan_size.min(pg_sys::min_parallel_index_scan_size);
         let small =
-            simple && i64::from(relation::block_count(relation).max(FEWEST_BLOCKS)) < i64::from(shared_from);
+            simple && i64::from(Open::of(relation).block_count().max(FEWEST_BLOCKS)) < i64::from(shared_from);
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         small
     }
@@ -116,7 +116,8 @@ unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
                 pg_sys::RELKIND_PARTITIONED_TABLE => true,
                 pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
                     let relation = pg_sys::table_open(entry.relid, pg_sys::NoLock as i32);
-                    let found = (options::is_colcompress(relation) && !relation::has_no_file_here(relation))
+                    let found = (options::is_colcompress(Open::of(relation))
+                        && !Open::of(relation).has_no_file_here())
                         || (entry.inh && (*(*relation).rd_rel).relhassubclass);
                     pg_sys::table_close(relation, pg_sys::NoLock as i32);
                     found

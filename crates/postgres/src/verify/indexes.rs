@@ -15,10 +15,11 @@
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, HeapScanDescData, ItemPointer, ItemPointerData, Relation, Snapshot};
+use pgrx::pg_sys::{self, Datum, HeapScanDescData, ItemPointer, ItemPointerData, Snapshot};
 
 use super::report::{Place, Report};
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::file::page_header::{self, Parsed};
 use crate::storage::file::{metapage, tid};
 use crate::table_am::index::root_tids::RootTids;
@@ -29,21 +30,23 @@ use crate::table_am::read::scan;
 const ENTRY: usize = 16;
 
 /// Whether the table has indexes.
-pub unsafe fn are_there(rel: Relation) -> bool {
-    // SAFETY: rel is open.
-    unsafe { !relation::indexes(rel).is_empty() }
+pub fn are_there(rel: Open) -> bool {
+    !rel.indexes().is_empty()
 }
 
 /// Checks all indexes that are in use.
-pub unsafe fn check(rel: Relation, snapshot: Snapshot, report: &mut Report) {
-    // SAFETY: rel is open and locked; the indexes stay as they are.
+///
+/// # Safety
+/// `rel` is locked.
+pub unsafe fn check(rel: Open, snapshot: Snapshot, report: &mut Report) {
+    // SAFETY: the lock is promised; the indexes stay as they are.
     unsafe {
-        for index in relation::open_indexes(rel, lock()) {
+        for index in rel.open_indexes(lock()) {
             // A BRIN index summarises hot rows, and no query uses it.
-            if (*(*index).rd_rel).relam != pg_sys::BRIN_AM_OID && is_in_use(index, snapshot) {
+            if index.access_method() != pg_sys::BRIN_AM_OID && is_in_use(index, snapshot) {
                 check_index(rel, index, snapshot, report);
             }
-            pg_sys::index_close(index, pg_sys::NoLock as i32);
+            pg_sys::index_close(index.as_ptr(), pg_sys::NoLock as i32);
         }
     }
 }
@@ -55,11 +58,11 @@ unsafe fn lock() -> u32 {
 
 /// Whether queries under the snapshot may use the index. They may not if it is being built or dropped, or if
 /// it lacks old versions.
-unsafe fn is_in_use(index: Relation, snapshot: Snapshot) -> bool {
-    // SAFETY: the index is open; the catalog row that it was opened by is kept with it.
+unsafe fn is_in_use(index: Open, snapshot: Snapshot) -> bool {
+    // SAFETY: the catalog row that it was opened by is kept with it.
     unsafe {
-        let form = (*index).rd_index;
-        let header = (*(*index).rd_indextuple).t_data;
+        let form = (*index.as_ptr()).rd_index;
+        let header = (*(*index.as_ptr()).rd_indextuple).t_data;
         let frozen = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID) as u16;
         let old = || {
             (*header).t_infomask & frozen == frozen
@@ -79,9 +82,8 @@ enum Way {
 }
 
 impl Way {
-    unsafe fn of(index: Relation) -> Self {
-        // SAFETY: the index is open.
-        match unsafe { (*(*index).rd_rel).relam } {
+    fn of(index: Open) -> Self {
+        match index.access_method() {
             pg_sys::BTREE_AM_OID => Self::Scan { keyed: true },
             pg_sys::GIST_AM_OID | pg_sys::SPGIST_AM_OID => Self::Scan { keyed: false },
             _ => Self::Vacuum,
@@ -89,12 +91,14 @@ impl Way {
     }
 }
 
-unsafe fn check_index(rel: Relation, index: Relation, snapshot: Snapshot, report: &mut Report) {
-    // SAFETY: both are open and locked.
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
+unsafe fn check_index(rel: Open, index: Open, snapshot: Snapshot, report: &mut Report) {
+    // SAFETY: both are locked, as is promised.
     unsafe {
         let way = Way::of(index);
         let name =
-            std::ffi::CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr()).to_string_lossy().into_owned();
+            std::ffi::CStr::from_ptr((*index.form()).relname.data.as_ptr()).to_string_lossy().into_owned();
         if way == Way::Vacuum && pg_sys::RecoveryInProgress() {
             pgrx::notice!(
                 "index \"{name}\" is not checked, because entries of its access method can be listed on a primary only"
@@ -114,7 +118,7 @@ unsafe fn check_index(rel: Relation, index: Relation, snapshot: Snapshot, report
             name,
             keyed,
             next_row: metapage::read(rel).map_or(0, |(_, next_row)| next_row),
-            blocks: relation::block_count(rel),
+            blocks: rel.block_count(),
         };
         read_rows(rel, index, snapshot, &mut walk, report);
         walk.finish(report);
@@ -122,16 +126,10 @@ unsafe fn check_index(rel: Relation, index: Relation, snapshot: Snapshot, report
 }
 
 /// Reads all visible rows in order of their TIDs.
-unsafe fn read_rows(
-    rel: Relation,
-    index: Relation,
-    snapshot: Snapshot,
-    walk: &mut Walk,
-    report: &mut Report,
-) {
+unsafe fn read_rows(rel: Open, index: Open, snapshot: Snapshot, walk: &mut Walk, report: &mut Report) {
     // SAFETY: as `index::validate` reads them; the scan is ended here.
     unsafe {
-        let info = pg_sys::BuildIndexInfo(index);
+        let info = pg_sys::BuildIndexInfo(index.as_ptr());
         let mut rows = IndexRows::new(rel, info);
         let slot = rows.slot;
         let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
@@ -140,7 +138,7 @@ unsafe fn read_rows(
         let scan = scan::begin(rel, snapshot, 0, std::ptr::null_mut(), std::ptr::null_mut(), flags);
         let mut roots = RootTids::default();
         // Hash indexes hold no NULLs.
-        let hash_index = (*(*index).rd_rel).relam == pg_sys::HASH_AM_OID;
+        let hash_index = index.access_method() == pg_sys::HASH_AM_OID;
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         while pg_sys::table_scan_getnextslot(scan.cast(), forward, slot) {
             pgrx::check_for_interrupts!();
@@ -192,7 +190,7 @@ impl Entries {
         }
     }
 
-    unsafe fn put(&self, tid: ItemPointerData, hash: u64) {
+    fn put(&self, tid: ItemPointerData, hash: u64) {
         let mut entry = [0u8; ENTRY];
         entry[..8].copy_from_slice(&number_of(tid).to_be_bytes());
         entry[8..].copy_from_slice(&hash.to_be_bytes());
@@ -201,10 +199,10 @@ impl Entries {
     }
 
     /// Takes the entries by scanning the index from end to end.
-    unsafe fn read(&mut self, rel: Relation, index: Relation, snapshot: Snapshot, keyed: bool) {
+    unsafe fn read(&mut self, rel: Open, index: Open, snapshot: Snapshot, keyed: bool) {
         // SAFETY: an index scan without keys; its tuples are looked at before the next step.
         unsafe {
-            let scan = pg_sys::index_beginscan(rel, index, snapshot, 0, 0);
+            let scan = pg_sys::index_beginscan(rel.as_ptr(), index.as_ptr(), snapshot, 0, 0);
             (*scan).xs_want_itup = keyed;
             pg_sys::index_rescan(scan, std::ptr::null_mut(), 0, std::ptr::null_mut(), 0);
             let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
@@ -232,14 +230,14 @@ impl Entries {
     }
 
     /// Takes the entries by having them offered for deletion, as for VACUUM. None is deleted.
-    unsafe fn ask(&mut self, rel: Relation, index: Relation) {
+    fn ask(&mut self, rel: Open, index: Open) {
         // SAFETY: the table is locked against VACUUM.
         unsafe {
             let mut info = pg_sys::IndexVacuumInfo {
-                index,
+                index: index.as_ptr(),
                 estimated_count: true,
                 message_level: pg_sys::DEBUG2 as i32,
-                num_heap_tuples: f64::from((*(*rel).rd_rel).reltuples),
+                num_heap_tuples: f64::from((*rel.form()).reltuples),
                 ..pg_sys::IndexVacuumInfo::default()
             };
             let state = std::ptr::from_mut(self).cast();
@@ -247,7 +245,7 @@ impl Entries {
         }
     }
 
-    unsafe fn sorted(self) -> Sorted {
+    fn sorted(self) -> Sorted {
         // SAFETY: all entries are in.
         unsafe {
             pg_sys::tuplesort_performsort(self.sort);
@@ -272,7 +270,7 @@ struct Sorted {
 }
 
 impl Sorted {
-    unsafe fn step(&mut self) {
+    fn step(&mut self) {
         let (mut value, mut null) = (Datum::null(), true);
         // SAFETY: a sorted datum is sixteen bytes, allocated for the caller.
         unsafe {
@@ -296,80 +294,71 @@ struct Entry {
 }
 
 /// The walk over entries and rows together, block by block.
-struct Walk {
+struct Walk<'a> {
     entries: Sorted,
     /// Entries of the present block.
     block: Vec<Entry>,
-    rel: Relation,
+    rel: Open<'a>,
     name: String,
     keyed: bool,
     next_row: u64,
     blocks: u32,
 }
 
-impl Walk {
-    unsafe fn fault(&self, report: &mut Report, at: u64, what: &str) {
+impl<'a> Walk<'a> {
+    fn fault(&self, report: &mut Report, at: u64, what: &str) {
         let place = Place { tid: Some(tid_of(at)), ..Place::default() };
-        // SAFETY: see `Report::add`.
-        unsafe { report.add("index", place, format!("index \"{}\" {what}", self.name)) }
+        report.add("index", place, format!("index \"{}\" {what}", self.name))
     }
 
     /// Compares a visible row with its entries. `wanted`: the hash of its values, if the index wants the row.
-    unsafe fn row(&mut self, tid: ItemPointerData, wanted: Option<u64>, report: &mut Report) {
+    fn row(&mut self, tid: ItemPointerData, wanted: Option<u64>, report: &mut Report) {
         let at = number_of(tid);
-        // SAFETY: see the methods called.
-        unsafe {
-            self.enter(at >> 16, report);
-            let mut here = self.block.iter_mut().filter(|entry| entry.tid == at).peekable();
-            let some = here.peek().is_some();
-            let (mut count, mut same) = (0, 0);
-            for entry in here {
-                entry.matched = true;
-                count += 1;
-                same += u32::from(Some(entry.hash) == wanted);
+        self.enter(at >> 16, report);
+        let mut here = self.block.iter_mut().filter(|entry| entry.tid == at).peekable();
+        let some = here.peek().is_some();
+        let (mut count, mut same) = (0, 0);
+        for entry in here {
+            entry.matched = true;
+            count += 1;
+            same += u32::from(Some(entry.hash) == wanted);
+        }
+        match wanted {
+            Some(_) if !some => self.fault(report, at, "has no entry for the row"),
+            Some(_) if self.keyed && same == 0 => {
+                self.fault(report, at, "has an entry for the row with other values")
             }
-            match wanted {
-                Some(_) if !some => self.fault(report, at, "has no entry for the row"),
-                Some(_) if self.keyed && same == 0 => {
-                    self.fault(report, at, "has an entry for the row with other values")
-                }
-                Some(_) if self.keyed && count > 1 => {
-                    self.fault(report, at, "has more than one entry for the row")
-                }
-                None if some => {
-                    self.fault(report, at, "has an entry for a row that its predicate leaves out")
-                }
-                _ => {}
+            Some(_) if self.keyed && count > 1 => {
+                self.fault(report, at, "has more than one entry for the row")
             }
+            None if some => self.fault(report, at, "has an entry for a row that its predicate leaves out"),
+            _ => {}
         }
     }
 
     /// Goes on to a block. The remaining entries before it have no visible row.
-    unsafe fn enter(&mut self, block: u64, report: &mut Report) {
-        // SAFETY: see the methods called.
-        unsafe {
-            if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
+    fn enter(&mut self, block: u64, report: &mut Report) {
+        if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
+            self.leave(report);
+        }
+        while let Some((tid, hash)) = self.entries.next
+            && tid >> 16 <= block
+        {
+            if self.block.first().is_some_and(|entry| entry.tid >> 16 != tid >> 16) {
                 self.leave(report);
             }
-            while let Some((tid, hash)) = self.entries.next
-                && tid >> 16 <= block
-            {
-                if self.block.first().is_some_and(|entry| entry.tid >> 16 != tid >> 16) {
-                    self.leave(report);
-                }
-                // An inverted index has an entry of a row for each key.
-                if self.keyed || self.block.last().is_none_or(|last| last.tid != tid) {
-                    self.block.push(Entry { tid, hash, matched: false });
-                }
-                self.entries.step();
+            // An inverted index has an entry of a row for each key.
+            if self.keyed || self.block.last().is_none_or(|last| last.tid != tid) {
+                self.block.push(Entry { tid, hash, matched: false });
             }
-            if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
-                self.leave(report);
-            }
+            self.entries.step();
+        }
+        if self.block.first().is_some_and(|entry| entry.tid >> 16 < block) {
+            self.leave(report);
         }
     }
 
-    unsafe fn finish(mut self, report: &mut Report) {
+    fn finish(mut self, report: &mut Report) {
         // SAFETY: all rows have been seen; the sort is let go.
         unsafe {
             self.enter(u64::MAX >> 16, report);
@@ -379,37 +368,34 @@ impl Walk {
     }
 
     /// Checks the entries of the present block to which no visible row belongs.
-    unsafe fn leave(&mut self, report: &mut Report) {
+    fn leave(&mut self, report: &mut Report) {
         let left: Vec<u64> =
             self.block.drain(..).filter(|entry| !entry.matched).map(|entry| entry.tid).collect();
         let Some(&first) = left.first() else { return };
-        // SAFETY: see the functions called.
-        unsafe {
-            pgrx::check_for_interrupts!();
-            if tid::is_cold(tid_of(first)) {
-                for at in left {
-                    match tid::row_of(tid_of(at)) {
-                        None => self.fault(report, at, "has an entry with an offset that no row has"),
-                        Some(row) if row >= self.next_row => {
-                            self.fault(
-                                report,
-                                at,
-                                &format!("has an entry for row number {row}, which was never given out"),
-                            );
-                        }
-                        Some(_) => {}
+        pgrx::check_for_interrupts!();
+        if tid::is_cold(tid_of(first)) {
+            for at in left {
+                match tid::row_of(tid_of(at)) {
+                    None => self.fault(report, at, "has an entry with an offset that no row has"),
+                    Some(row) if row >= self.next_row => {
+                        self.fault(
+                            report,
+                            at,
+                            &format!("has an entry for row number {row}, which was never given out"),
+                        );
                     }
+                    Some(_) => {}
                 }
-            } else {
-                self.leave_hot(&left, (first >> 16) as u32, report);
             }
+        } else {
+            self.leave_hot(&left, (first >> 16) as u32, report);
         }
     }
 
-    unsafe fn leave_hot(&self, left: &[u64], block: u32, report: &mut Report) {
+    fn leave_hot(&self, left: &[u64], block: u32, report: &mut Report) {
         // SAFETY: the page is looked at under pin and shared lock; faults are told after that.
         unsafe {
-            if block >= self.blocks && block >= relation::block_count(self.rel) {
+            if block >= self.blocks && block >= self.rel.block_count() {
                 return left
                     .iter()
                     .for_each(|&at| self.fault(report, at, "has an entry past the end of the table"));
@@ -444,10 +430,10 @@ impl Walk {
 }
 
 /// A hash of an index tuple's values, the same however they are stored.
-unsafe fn hash_values(index: Relation, values: &[Datum], nulls: &[bool]) -> u64 {
+unsafe fn hash_values(index: Open, values: &[Datum], nulls: &[bool]) -> u64 {
     // SAFETY: the index is open, its row type says how long values are.
     unsafe {
-        let desc = (*index).rd_att;
+        let desc = index.descriptor();
         let count = usize::try_from((*desc).natts).unwrap_or(0);
         let mut hash = 0u64;
         for ((attribute, &value), &null) in (*desc).attrs.as_slice(count).iter().zip(values).zip(nulls) {

@@ -19,8 +19,9 @@ mod stripes;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
+use crate::host::error;
 use crate::host::identity::Identity;
-use crate::host::{error, relation};
+use crate::host::relation::Open;
 use crate::options::maintenance;
 use crate::storage::file::metapage;
 use crate::table_am::read::own_writes;
@@ -42,8 +43,8 @@ pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datu
         let mut report = Report::new(call);
         for part in maintenance::columnar_tables(table) {
             let rel = maintenance::open_owned(part, lock, "verify");
-            report.begin((part != table).then(|| relation::quoted_name(rel)));
-            as_owner((*(*rel).rd_rel).relowner, || verify(rel, &mut report));
+            report.begin((part != table).then(|| Open::of(rel).quoted_name()));
+            as_owner((*(*rel).rd_rel).relowner, || verify(Open::of(rel), &mut report));
             pg_sys::table_close(rel, pg_sys::NoLock as i32);
         }
         Datum::null()
@@ -63,10 +64,10 @@ unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
     }
 }
 
-unsafe fn verify(rel: pg_sys::Relation, report: &mut Report) {
-    // SAFETY: rel is open and locked.
+fn verify(rel: Open, report: &mut Report) {
+    // SAFETY: the snapshot is registered until everything was looked at.
     unsafe {
-        if relation::has_no_file_here(rel) {
+        if rel.has_no_file_here() {
             // The message is the planner's.
             error::not_supported("cannot access temporary or unlogged relations during recovery", "", "");
         }

@@ -8,12 +8,13 @@
 //! A page that another process is just writing may look torn. So such a page is read again before it is
 //! called bad.
 
-use pgrx::pg_sys::{self, BlockNumber, Relation};
+use pgrx::pg_sys::{self, BlockNumber};
 
 use super::report::{Place, Report};
 use crate::compat;
+use crate::host::buffer;
 use crate::host::buffer::PAGE_BYTES;
-use crate::host::{buffer, relation};
+use crate::host::relation::Open;
 use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
 
 /// How often a page that looks torn is read again.
@@ -66,10 +67,10 @@ impl Pages {
 }
 
 /// Reads every page.
-pub unsafe fn check(rel: Relation, report: &mut Report) -> Pages {
-    // SAFETY: rel is open; pages are looked at under pin and shared lock.
+pub fn check(rel: Open, report: &mut Report) -> Pages {
+    // SAFETY: the strategy is freed after the last page is read by it.
     unsafe {
-        let blocks = relation::block_count(rel);
+        let blocks = rel.block_count();
         let mut pages = Pages { runs: Vec::new(), bad: Vec::new(), blocks };
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
         for block in 0..blocks {
@@ -80,14 +81,7 @@ pub unsafe fn check(rel: Relation, report: &mut Report) -> Pages {
                 pages.bad.push(block);
                 continue;
             }
-            let buf = buffer::read(rel, block, strategy);
-            buffer::lock_shared(buf);
-            let page = buffer::page(buf);
-            let parsed = match pg_sys::PageIsNew(page) {
-                true => Parsed::Foreign,
-                false => page_header::parse(buffer::bytes(page)),
-            };
-            buffer::unlock_release(buf);
+            let parsed = header_of(rel, block, strategy);
             let fault = match parsed {
                 Parsed::Ours(Header::Meta { .. }) if block == 0 => None,
                 Parsed::Ours(Header::Meta { .. }) => Some("a metapage, which belongs at block 0"),
@@ -117,13 +111,29 @@ pub unsafe fn check(rel: Relation, report: &mut Report) -> Pages {
     }
 }
 
+/// What a page says that it is.
+unsafe fn header_of(rel: Open, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Parsed {
+    // SAFETY: the page is looked at under pin and shared lock.
+    unsafe {
+        let buf = buffer::read(rel, block, strategy);
+        buffer::lock_shared(buf);
+        let page = buffer::page(buf);
+        let parsed = match pg_sys::PageIsNew(page) {
+            true => Parsed::Foreign,
+            false => page_header::parse(buffer::bytes(page)),
+        };
+        buffer::unlock_release(buf);
+        parsed
+    }
+}
+
 /// Whether block 0 may be empty: a crash can leave the only block of a table empty.
 fn is_new(parsed: Parsed, blocks: BlockNumber) -> bool {
     parsed == Parsed::Foreign && blocks == 1
 }
 
 /// Whether the block passes the server's check as it is on disk now.
-unsafe fn on_disk(rel: Relation, block: BlockNumber) -> bool {
+fn on_disk(rel: Open, block: BlockNumber) -> bool {
     #[repr(align(8))]
     struct Image([u8; PAGE_BYTES]);
     let mut image = Image([0; PAGE_BYTES]);

@@ -9,13 +9,14 @@
 //!
 //! Invariant: a stripe with a bad page is not decoded, because it is reported already.
 
-use pgrx::pg_sys::{self, Relation, Snapshot};
+use pgrx::pg_sys::{self, Snapshot};
 use stripe::{Broken, Finding, StripeReader};
 use vector::Error;
 
 use super::pages::{Found, Pages};
 use super::report::{Place, Report};
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::gone_rows;
 use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
@@ -24,15 +25,18 @@ use crate::storage::file::page_header::PAYLOAD_BYTES;
 use crate::storage::read::stripe_on_pages::{self, Pages as StripePages};
 
 /// Checks all stripes.
+///
+/// # Safety
+/// The snapshot is registered.
 pub unsafe fn check(
-    rel: Relation,
+    rel: Open,
     snapshot: Snapshot,
     storage_id: u64,
     next_row: u64,
     pages: &Pages,
     report: &mut Report,
 ) {
-    // SAFETY: rel is open, the snapshot registered.
+    // SAFETY: the snapshot is registered.
     unsafe {
         let stripes = directory::visible(storage_id, snapshot);
         check_directory(&stripes, next_row, pages.blocks, report);
@@ -64,11 +68,10 @@ pub unsafe fn check(
     }
 }
 
-unsafe fn check_directory(stripes: &[StripeEntry], next_row: u64, blocks: u32, report: &mut Report) {
+fn check_directory(stripes: &[StripeEntry], next_row: u64, blocks: u32, report: &mut Report) {
     let mut fault = |entry: &StripeEntry, detail: String| {
         let place = Place { stripe: Some(entry.first_row), ..Place::default() };
-        // SAFETY: see `Report::add`.
-        unsafe { report.add("directory", place, detail) }
+        report.add("directory", place, detail)
     };
     for entry in stripes {
         let (run, end) = (entry.run, entry.end_row());
@@ -137,8 +140,8 @@ fn misplaced(entry: &StripeEntry, pages: &Pages) -> Option<u32> {
 }
 
 /// Reads and decodes all of a stripe.
-unsafe fn check_stripe(rel: Relation, entry: &StripeEntry, place: Place, report: &mut Report) {
-    // SAFETY: rel is open.
+fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Report) {
+    // SAFETY: the strategy is freed after the last read by it.
     unsafe {
         let reader = match stripe_on_pages::open_anew(rel, entry) {
             Ok(reader) => reader,
@@ -149,7 +152,7 @@ unsafe fn check_stripe(rel: Relation, entry: &StripeEntry, place: Place, report:
             Err(other) => error::raise_plain(other),
         };
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
-        let bytes = StripePages::new(rel, entry, strategy);
+        let bytes = StripePages::by(rel, entry, strategy);
         for column in 0..reader.column_count() {
             let name = column_name(rel, column);
             for chunk in 0..reader.chunk_count() {
@@ -164,7 +167,7 @@ unsafe fn check_stripe(rel: Relation, entry: &StripeEntry, place: Place, report:
     }
 }
 
-unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<Finding>>, part: &str) {
+fn tell(report: &mut Report, place: Place, found: vector::Result<Option<Finding>>, part: &str) {
     match found {
         Ok(None) => {}
         Ok(Some(Finding { broken, detail })) => {
@@ -173,54 +176,47 @@ unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<F
                 Broken::Statistics => "statistics",
                 Broken::Bloom => "bloom filter",
             };
-            // SAFETY: see `Report::add`.
-            unsafe { report.add(kind, place, format!("{part}: {detail}")) }
+            report.add(kind, place, format!("{part}: {detail}"))
         }
         Err(problem) => error::raise_plain(problem),
     }
 }
 
 /// Whether the table's columns can be built from the stripe's.
-unsafe fn check_types(rel: Relation, reader: &StripeReader, place: Place, report: &mut Report) {
-    // SAFETY: rel is open.
-    unsafe {
-        for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
-            let detail = format!("{}: the stripe holds values of another type", column_name(rel, column));
-            report.add("stripe", place, detail);
-        }
+fn check_types(rel: Open, reader: &StripeReader, place: Place, report: &mut Report) {
+    for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
+        let detail = format!("{}: the stripe holds values of another type", column_name(rel, column));
+        report.add("stripe", place, detail);
     }
 }
 
-unsafe fn column_name(rel: Relation, column: usize) -> String {
-    // SAFETY: rel is open.
-    let name = u32::try_from(column).ok().and_then(|column| unsafe { relation::column_name(rel, column) });
+fn column_name(rel: Open, column: usize) -> String {
+    let name = u32::try_from(column).ok().and_then(|column| rel.column_name(column));
     name.map_or_else(|| format!("column number {}", column + 1), |name| format!("column \"{name}\""))
 }
 
 /// Pages that a committed transaction wrote and that no version of any row of the directory names.
-unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
-    // SAFETY: catalog reads.
-    unsafe {
-        // The directory is read after the pages. So it has the rows of a writer that was at work then and has
-        // committed since.
-        let mut named: Vec<_> =
-            entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
-        named.sort_unstable_by_key(|run| run.first_block);
-        for &Found { owner, first_block, count, .. } in &pages.runs {
-            let after = named.partition_point(|run| run.first_block <= first_block);
-            let before = after.checked_sub(1).and_then(|at| named.get(at));
-            if before.is_some_and(|run| first_block - run.first_block < run.block_count) {
-                continue;
-            }
-            let place = Place { stripe: Some(owner.first_row), block: Some(first_block), tid: None };
-            if owner.storage_id != storage_id {
-                report.add(
-                    "page",
-                    place,
-                    format!("{count} pages of another table's storage, {}", owner.storage_id),
-                );
-            } else if committed(owner.writer) {
-                report.add(
+fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
+    // The directory is read after the pages. So it has the rows of a writer that was at work then and has
+    // committed since.
+    let mut named: Vec<_> =
+        entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
+    named.sort_unstable_by_key(|run| run.first_block);
+    for &Found { owner, first_block, count, .. } in &pages.runs {
+        let after = named.partition_point(|run| run.first_block <= first_block);
+        let before = after.checked_sub(1).and_then(|at| named.get(at));
+        if before.is_some_and(|run| first_block - run.first_block < run.block_count) {
+            continue;
+        }
+        let place = Place { stripe: Some(owner.first_row), block: Some(first_block), tid: None };
+        if owner.storage_id != storage_id {
+            report.add(
+                "page",
+                place,
+                format!("{count} pages of another table's storage, {}", owner.storage_id),
+            );
+        } else if committed(owner.writer) {
+            report.add(
                     "unclaimed",
                     place,
                     format!(
@@ -228,13 +224,12 @@ unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
                         owner.writer
                     ),
                 );
-            }
         }
     }
 }
 
 /// Whether the transaction with this full id has committed, or is too old to tell.
-unsafe fn committed(writer: u64) -> bool {
+fn committed(writer: u64) -> bool {
     // SAFETY: plain look-ups of the transaction system; it is asked only about what it still remembers.
     unsafe {
         let next = pg_sys::ReadNextFullTransactionId().value;

@@ -78,15 +78,13 @@ pub unsafe fn oldest_xmin_of_others() -> TransactionId {
 }
 
 /// Whether this session holds just this lock on a table of its database.
-pub unsafe fn holds_lock(table: pg_sys::Oid, mode: u32) -> bool {
-    // SAFETY: as above; the tag names a relation.
-    unsafe { holds(table, 0, pg_sys::LockTagType::LOCKTAG_RELATION, mode) }
+pub fn holds_lock(table: pg_sys::Oid, mode: u32) -> bool {
+    holds(table, 0, pg_sys::LockTagType::LOCKTAG_RELATION, mode)
 }
 
 /// Whether this session holds just this lock on a page of a table of its database.
-pub unsafe fn holds_page_lock(table: pg_sys::Oid, block: BlockNumber, mode: u32) -> bool {
-    // SAFETY: as above; the tag names a page.
-    unsafe { holds(table, block, pg_sys::LockTagType::LOCKTAG_PAGE, mode) }
+pub fn holds_page_lock(table: pg_sys::Oid, block: BlockNumber, mode: u32) -> bool {
+    holds(table, block, pg_sys::LockTagType::LOCKTAG_PAGE, mode)
 }
 
 /// Whether somebody waits for a page lock on a table of this database that this session holds in just this
@@ -99,7 +97,7 @@ pub unsafe fn page_lock_has_waiters(table: pg_sys::Oid, block: BlockNumber, mode
     }
 }
 
-unsafe fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type, mode: u32) -> bool {
+fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type, mode: u32) -> bool {
     // SAFETY: the callers' promise.
     unsafe {
         let tag = lock_tag(table, block, kind);

@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_void};
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, Relation, TransactionId};
+use pgrx::pg_sys::{self, TransactionId};
+
+use crate::host::relation::Open;
 
 /// Whether rows may be taken away that a snapshot still sees, so that it gets an ERROR
 /// (`old_snapshot_threshold`, which newer servers do not have).
@@ -68,13 +70,13 @@ pub struct RewriteLimits {
 }
 
 /// The limits for a rewrite of `rel` now, as CLUSTER takes them.
-pub unsafe fn rewrite_limits(rel: Relation) -> RewriteLimits {
-    // SAFETY: rel is open and locked.
+pub fn rewrite_limits(rel: Open) -> RewriteLimits {
+    // SAFETY: a question about an open relation.
     unsafe {
         let (mut oldest_xmin, mut freeze) = (pg_sys::InvalidTransactionId, pg_sys::InvalidTransactionId);
         let (mut oldest_multi, mut freeze_multi) = Default::default();
         pg_sys::vacuum_set_xid_limits(
-            rel,
+            rel.as_ptr(),
             0,
             0,
             0,
@@ -87,11 +89,11 @@ pub unsafe fn rewrite_limits(rel: Relation) -> RewriteLimits {
         // A snapshot that would get an ERROR from heap pages gets none from stripes. So rows that it sees are
         // not dropped.
         if may_outlive_rows() {
-            oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            oldest_xmin = rel.oldest_xmin();
             freeze = pg_sys::TransactionIdOlder(freeze, oldest_xmin);
         }
         // The limits in pg_class must not go backwards.
-        let form = (*rel).rd_rel;
+        let form = rel.form();
         if pg_sys::TransactionIdPrecedes(freeze, (*form).relfrozenxid) {
             freeze = (*form).relfrozenxid;
         }
@@ -124,11 +126,16 @@ pub struct HeapRewrite(*mut c_void);
 
 impl HeapRewrite {
     /// Begins a rewrite, behind the last block of `new`.
-    pub unsafe fn begin(old: Relation, new: Relation, limits: &RewriteLimits) -> Self {
+    ///
+    /// # Safety
+    /// Both relations are locked so that nobody else changes them.
+    pub unsafe fn begin(old: Open, new: Open, limits: &RewriteLimits) -> Self {
         let RewriteLimits { oldest_xmin, freeze, freeze_multi } = *limits;
-        // SAFETY: both are open and locked; a call into the server, guarded so that its ERROR unwinds.
+        // SAFETY: both are locked, as is promised; a call into the server, guarded so that its ERROR unwinds.
         unsafe {
-            Self(pg_guard_ffi_boundary(|| c::begin_heap_rewrite(old, new, oldest_xmin, freeze, freeze_multi)))
+            Self(pg_guard_ffi_boundary(|| {
+                c::begin_heap_rewrite(old.as_ptr(), new.as_ptr(), oldest_xmin, freeze, freeze_multi)
+            }))
         }
     }
 

@@ -16,7 +16,7 @@ pub struct DecodingSlot {
 /// The logical replication slots of this database whose output plugins do not go by publications, at most
 /// `limit` of them. A slot without a plugin yet is among them. An invalidated slot, which nobody can read any
 /// more, is not. This only looks at shared memory.
-pub unsafe fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
+pub fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
     // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.
     unsafe {
         if pg_sys::wal_level < pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {

@@ -1,11 +1,13 @@
 //! PostgreSQL 15: the cumulative statistics, and what a process has used.
 
+use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, Relation};
+
+use crate::host::relation::Open;
 
 /// Sets in the shared statistics how many live and dead rows a table has. Before that, this backend reports
 /// what it has counted and not reported yet. Does nothing if there is no entry.
-pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
+pub fn set_row_counts(rel: Open, live: i64, dead: i64) {
     /// The first fields of PgStat_EntryRef (utils/pgstat_internal.h).
     #[repr(C)]
     struct EntryRef {
@@ -30,11 +32,11 @@ pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
     }
     /// PGSTAT_KIND_RELATION.
     const RELATION: i32 = 2;
-    // SAFETY: rel is open. Calls into the server, guarded so that an ERROR unwinds; between lock and unlock
-    // are stores only.
+    // SAFETY: calls into the server, guarded so that an ERROR unwinds; between lock and unlock are stores
+    // only.
     unsafe {
-        let info = (*rel).pgstat_info;
-        if info.is_null() && !(*rel).pgstat_enabled {
+        let info = (*rel.as_ptr()).pgstat_info;
+        if info.is_null() && !(*rel.as_ptr()).pgstat_enabled {
             return;
         }
         let untold = if info.is_null() {
@@ -44,8 +46,8 @@ pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
         };
         pg_guard_ffi_boundary(|| {
             let database =
-                if (*(*rel).rd_rel).relisshared { pg_sys::Oid::INVALID } else { pg_sys::MyDatabaseId };
-            let entry = pgstat_get_entry_ref_locked(RELATION, database, (*rel).rd_id, false);
+                if (*rel.form()).relisshared { pg_sys::Oid::INVALID } else { pg_sys::MyDatabaseId };
+            let entry = pgstat_get_entry_ref_locked(RELATION, database, rel.oid(), false);
             if !entry.is_null() {
                 let counts = &raw mut (*(*entry).shared).counts;
                 (*counts).n_live_tuples = live - untold.0;

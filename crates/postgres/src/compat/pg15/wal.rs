@@ -1,14 +1,15 @@
 //! PostgreSQL 15: WAL records of the server's that we write.
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation, TransactionId};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, TransactionId};
 
 use super::files::{FileLocator, locator};
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 
 /// Logs that the traces of rows which `newest` and older transactions have killed are about to be removed. A
 /// standby replays it by ending queries that may still see such a row. (The record is the one for a btree
 /// page that is used again.)
-pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
+pub fn log_conflict_horizon(rel: Open, newest: TransactionId) {
     const XLOG_BTREE_REUSE_PAGE: u8 = 0xD0;
     #[repr(C)]
     struct ReusePage {
@@ -16,7 +17,7 @@ pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
         block: BlockNumber,
         newest: u64,
     }
-    // SAFETY: rel is open; the record's data is copied by the server.
+    // SAFETY: the record's data is copied by the server.
     unsafe {
         let next = pg_sys::ReadNextFullTransactionId().value;
         let (epoch, newest) = (next >> 32, u64::from(newest.into_inner()));
@@ -32,7 +33,7 @@ pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
 /// Logs that xmax and its bits of a row's version have changed, because somebody has locked the row by an
 /// older version. `cleared`: its page was all-frozen in the visibility map before. Called in a critical
 /// section, with the page locked.
-pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::HeapTupleData, cleared: bool) {
+pub unsafe fn log_version_locked(rel: Open, page: Buffer, tuple: &pg_sys::HeapTupleData, cleared: bool) {
     const XLOG_HEAP2_LOCK_UPDATED: u8 = 0x60;
     #[repr(C)]
     struct LockUpdated {
@@ -43,7 +44,7 @@ pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::He
     }
     // SAFETY: the record's data is copied by the server.
     unsafe {
-        if !relation::needs_wal(rel) {
+        if !rel.needs_wal() {
             return;
         }
         let header = tuple.t_data;

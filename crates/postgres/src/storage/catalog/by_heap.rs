@@ -9,13 +9,11 @@ use pgrx::pg_sys::{self, ItemPointerData, Oid};
 
 use super::side_table::{Compare, Cursor, SideTable};
 use crate::host::heap_tuple;
+use crate::host::relation::Open;
 
 impl SideTable {
-    /// Calls `with` for each row of the catalog, dead or alive, in the order of its pages.
-    ///
-    /// # Safety
-    /// In a transaction.
-    pub unsafe fn each_by_heap(self, mut with: impl FnMut(&Cursor)) {
+    /// Calls `with` for each row of the catalog, whatever has become of it, in the order of its pages.
+    pub fn each_by_heap(self, mut with: impl FnMut(&Cursor)) {
         // SAFETY: a plain scan of a heap table, whose slot has the row pinned until the next step; both are
         // closed here, or by the server's abort.
         unsafe {
@@ -29,7 +27,7 @@ impl SideTable {
                     break;
                 }
                 let held = (*scan).slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
-                with(&Cursor::new(table, tuple, (*held).buffer));
+                with(&Cursor::new(Open::of(table), tuple, (*held).buffer));
             }
             pg_sys::systable_endscan(scan);
             pg_sys::table_close(table, pg_sys::NoLock as i32);
@@ -37,7 +35,7 @@ impl SideTable {
     }
 
     /// Does what `walk_keys` does, for an index that may lack rows.
-    pub(super) unsafe fn walk_by_heap(
+    pub(super) fn walk_by_heap(
         self,
         storage_id: u64,
         limits: &[(Compare, u64)],
@@ -71,12 +69,9 @@ impl SideTable {
     }
 }
 
-/// Whether an index of a catalog may lack rows that a snapshot of this transaction sees. It may if the
-/// transaction began on a standby, and the index is younger than the oldest snapshot that it could have.
-///
-/// # Safety
-/// In a transaction.
-pub(super) unsafe fn may_lack_rows(index: Oid) -> bool {
+/// Whether an index of a catalog may lack rows that a snapshot of this transaction sees: the transaction
+/// began on a standby, and the index was built since the oldest such snapshot could have been taken.
+pub(super) fn may_lack_rows(index: Oid) -> bool {
     // SAFETY: look-ups; the tuple is the cache's own, and its header tells who wrote it.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, index.into());

@@ -9,45 +9,44 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, CommandId, Datum, HeapTuple, IndexInfo, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, CommandId, Datum, HeapTuple, IndexInfo, ItemPointerData};
 
 use super::side_table::SideTable;
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 
 /// Columns of the widest key.
 const KEYS: usize = 4;
 
 /// The indexes of a catalog, open for insertion.
-pub struct Indexes {
-    table: Relation,
-    open: Vec<Index>,
+pub struct Indexes<'a> {
+    table: Open<'a>,
+    open: Vec<Index<'a>>,
 }
 
-struct Index {
-    rel: Relation,
+struct Index<'a> {
+    rel: Open<'a>,
     /// The server's description of the index. Null until the first entry.
     info: Cell<*mut IndexInfo>,
 }
 
-impl Indexes {
+impl<'a> Indexes<'a> {
     /// Opens the indexes of a catalog that is open with RowExclusiveLock.
-    pub unsafe fn open(catalog: SideTable, table: Relation) -> Self {
+    pub unsafe fn open(catalog: SideTable, table: Open<'a>) -> Self {
         // SAFETY: the lock on the catalog keeps its indexes.
         unsafe {
             let own = catalog.oids().index;
             let (mut open, others): (Vec<_>, Vec<_>) =
-                relation::open_indexes(table, pg_sys::RowExclusiveLock)
-                    .into_iter()
-                    .partition(|&rel| (*rel).rd_id == own);
+                table.open_indexes(pg_sys::RowExclusiveLock).into_iter().partition(|&rel| rel.oid() == own);
             let Some(&first) = open.first() else {
                 error::internal("a catalog has lost its index");
             };
             for other in others {
                 // An index that somebody else has made on other columns gets no entries.
-                if (*(*other).rd_index).indisready && key_columns(first) == key_columns(other) {
+                if (*(*other.as_ptr()).rd_index).indisready && key_columns(first) == key_columns(other) {
                     open.push(other);
                 } else {
-                    pg_sys::index_close(other, pg_sys::NoLock as i32);
+                    pg_sys::index_close(other.as_ptr(), pg_sys::NoLock as i32);
                 }
             }
             let open = open.into_iter().map(|rel| Index { rel, info: Cell::new(std::ptr::null_mut()) });
@@ -61,7 +60,7 @@ impl Indexes {
         unsafe {
             // Logical decoding must not show these rows.
             let options = (options | pg_sys::HEAP_INSERT_NO_LOGICAL) as i32;
-            pg_sys::heap_insert(self.table, tuple, cid, options, std::ptr::null_mut());
+            pg_sys::heap_insert(self.table.as_ptr(), tuple, cid, options, std::ptr::null_mut());
             self.enter(keys, (*tuple).t_self);
         }
     }
@@ -74,19 +73,19 @@ impl Indexes {
             values.iter_mut().zip(keys).for_each(|(value, key)| *value = *key);
             for Index { rel, info } in &self.open {
                 if info.get().is_null() {
-                    info.set(pg_sys::BuildIndexInfo(*rel));
+                    info.set(pg_sys::BuildIndexInfo(rel.as_ptr()));
                 }
-                let check = match (*(**rel).rd_index).indisunique {
+                let check = match (*(*rel.as_ptr()).rd_index).indisunique {
                     true => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
                     false => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
                 };
                 let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
                 pg_sys::index_insert(
-                    *rel,
+                    rel.as_ptr(),
                     values,
                     nulls,
                     &raw mut place,
-                    self.table,
+                    self.table.as_ptr(),
                     check,
                     false,
                     info.get(),
@@ -103,16 +102,16 @@ impl Indexes {
                 if !info.get().is_null() {
                     pg_sys::pfree(info.get().cast());
                 }
-                pg_sys::index_close(rel, pg_sys::NoLock as i32);
+                pg_sys::index_close(rel.as_ptr(), pg_sys::NoLock as i32);
             }
         }
     }
 }
 
-unsafe fn key_columns(index: Relation) -> Vec<i16> {
-    // SAFETY: the index is open; the vector has as many entries as it has columns.
+fn key_columns(index: Open) -> Vec<i16> {
+    // SAFETY: the vector has as many entries as it has columns.
     unsafe {
-        let form = &*(*index).rd_index;
+        let form = &*(*index.as_ptr()).rd_index;
         form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0)).to_vec()
     }
 }

@@ -1,8 +1,7 @@
 //! The catalogs beside the users' tables: where they are, and a cursor over their rows.
 //!
-//! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`), `engine.delete_bitmap`
-//! (`delete_bitmap`) and `engine.row_move` (`row_move`). They are ordinary heap tables, keyed by storage id
-//! and one or two numbers.
+//! Used by `directory`, `row_proxy`, `delete_bitmap` and `row_move`, one catalog each. They are ordinary heap
+//! tables, keyed by storage id and one or two numbers.
 //!
 //! Rows are read by the catalog's index with SnapshotAny, and each is judged in place by the caller's own
 //! snapshot. So reads take no predicate locks on the catalogs (protocol point 9), and a SnapshotDirty tells
@@ -18,8 +17,9 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapsh
 
 use super::by_heap::may_lack_rows;
 use crate::compat;
+use crate::host::relation::{Open, with_table};
 use crate::host::short_calls::{self as raw, together};
-use crate::host::{buffer, error, heap_tuple, relation};
+use crate::host::{buffer, error, heap_tuple};
 use crate::storage::file::tid;
 
 /// Columns of `engine.stripe`. No catalog has more.
@@ -84,7 +84,7 @@ unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
     });
 }
 
-unsafe fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
+fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
     // SAFETY: a syscache look-up with a terminated name.
     let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
     (oid != Oid::INVALID).then_some(oid)
@@ -118,7 +118,7 @@ impl SideTable {
     }
 
     /// OIDs of the catalog, or None when the extension is being dropped or was never created.
-    pub unsafe fn oids_if_present(self) -> Option<Oids> {
+    pub fn oids_if_present(self) -> Option<Oids> {
         if let Some(oids) = OIDS.with(|cells| cells[self as usize].get()) {
             return Some(oids);
         }
@@ -139,9 +139,8 @@ impl SideTable {
     }
 
     /// OIDs of the catalog.
-    pub unsafe fn oids(self) -> Oids {
-        // SAFETY: as above.
-        match unsafe { self.oids_if_present() } {
+    pub fn oids(self) -> Oids {
+        match self.oids_if_present() {
             Some(oids) => oids,
             None => error::raise(
                 error::PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
@@ -154,7 +153,7 @@ impl SideTable {
 
     /// Takes the locks that later look-ups need, and opens nothing. Under pg_upgrade the index may be
     /// missing: users' primary keys are made before it, when the catalogs have no rows.
-    pub unsafe fn lock_for_reading(self) {
+    pub fn lock_for_reading(self) {
         // SAFETY: plain relation locks, kept to the end of the transaction.
         unsafe {
             if let Some(oids) = self.oids_if_present() {
@@ -168,49 +167,46 @@ impl SideTable {
     pub unsafe fn open(self, lock: u32) -> Relation {
         // SAFETY: closed by the caller, or by the server's abort.
         unsafe {
-            let table = pg_sys::table_open(self.oids().table, lock as i32);
-            if (*(*table).rd_att).natts != self.columns() {
+            let table = Open::of(pg_sys::table_open(self.oids().table, lock as i32));
+            if (*table.descriptor()).natts != self.columns() {
                 error::internal(format!(
                     "the catalog engine.{} has an unexpected number of columns",
                     self.names().0.to_string_lossy()
                 ));
             }
-            table
+            table.as_ptr()
         }
     }
 
     /// Whether the catalog's file may have rows. Once it had some this is remembered, because asking the
     /// system takes long. If the file is cut off later, a walk finds none.
-    unsafe fn has_rows(self, table: Relation) -> bool {
-        // SAFETY: the table is open, so its file does not change.
-        unsafe {
-            let file = compat::file_number(&compat::locator(table));
-            FILLED.with(|files| {
-                let filled = &files[self as usize];
-                if filled.get() != file && relation::block_count(table) > 0 {
-                    filled.set(file);
-                }
-                filled.get() == file
-            })
-        }
+    unsafe fn has_rows(self, table: Open) -> bool {
+        // Its file does not change.
+        let file = compat::file_number(&compat::locator(table));
+        FILLED.with(|files| {
+            let filled = &files[self as usize];
+            if filled.get() != file && table.block_count() > 0 {
+                filled.set(file);
+            }
+            filled.get() == file
+        })
     }
 
     /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second
     /// column, too. `step` returns whether to go on. Rows are compared with the keys once more: on a standby
     /// VACUUM does not wait for such scans, so another row may be at an index entry's place.
-    pub unsafe fn walk(
+    pub fn walk(
         self,
         storage_id: u64,
         key: Option<(Compare, u64)>,
         backward: bool,
         step: impl FnMut(&Cursor) -> bool,
     ) {
-        // SAFETY: see the function.
-        unsafe { self.walk_keys(storage_id, key.as_slice(), backward, step) }
+        self.walk_keys(storage_id, key.as_slice(), backward, step)
     }
 
     /// As `walk`, with limits on the second and further columns of the index.
-    pub unsafe fn walk_keys(
+    pub fn walk_keys(
         self,
         storage_id: u64,
         limits: &[(Compare, u64)],
@@ -223,35 +219,35 @@ impl SideTable {
             let table = self.open(pg_sys::AccessShareLock);
             // An empty catalog has no row that could matter to a snapshot.
             let oid = self.oids().index;
-            if !self.has_rows(table) {
+            if !self.has_rows(Open::of(table)) {
                 // There is nothing to walk.
             } else if raw::TransactionStartedDuringRecovery() && may_lack_rows(oid) {
                 self.walk_by_heap(storage_id, limits, backward, step);
             } else {
                 let open = || raw::index_open(oid, pg_sys::AccessShareLock as i32);
                 let close = |index| raw::index_close(index, pg_sys::NoLock as i32);
-                walk_by(table, open, close, storage_id, limits, backward, step);
+                walk_by(Open::of(table), open, close, storage_id, limits, backward, step);
             }
             pg_sys::table_close(table, pg_sys::NoLock as i32);
         }
     }
 
     /// Does what `walk_keys` does, for a caller that has the catalog and its index open.
-    pub unsafe fn walk_opened(
-        table: Relation,
-        index: Relation,
+    pub fn walk_opened(
+        table: Open,
+        index: Open,
         storage_id: u64,
         limits: &[(Compare, u64)],
         backward: bool,
         step: impl FnMut(&Cursor) -> bool,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { walk_by(table, || index, |_| (), storage_id, limits, backward, step) }
+        unsafe { walk_by(table, || index.as_ptr(), |_| (), storage_id, limits, backward, step) }
     }
 
     /// The answer of `look` about the row at a place where there was one. None if there is nothing now.
     /// `look` has to judge itself whether it is the row that the caller means, and whether anybody sees it.
-    pub unsafe fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
+    pub fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
         // SAFETY: the page is pinned while it is looked at; the block is in the file, which shrinks only
         // under a lock that excludes ours. An ERROR releases all of this.
         unsafe {
@@ -261,12 +257,12 @@ impl SideTable {
             let mut pin: pg_sys::Buffer = 0;
             // If the catalog has other columns than this library knows, the walk that follows refuses it.
             let known = (*(*table).rd_att).natts == self.columns();
-            if known && relation::has_block(table, tid::block_of(place)) {
+            if known && Open::of(table).has_block(tid::block_of(place)) {
                 let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
                 let (tuple, buffer) = (&raw mut tuple, &raw mut pin);
                 let any = &raw mut pg_sys::SnapshotAnyData;
                 if together(|| raw::heap_fetch(table, any, tuple, buffer, false)) {
-                    found = look(&Cursor { table, tuple, buffer: pin });
+                    found = look(&Cursor { table: Open::of(table), tuple, buffer: pin });
                 }
             }
             together(|| {
@@ -311,11 +307,11 @@ impl SideTable {
             if push {
                 pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
             }
-            let table = pg_sys::table_open(self.oids().table, pg_sys::RowExclusiveLock as i32);
-            for mut tid in tids {
-                pg_sys::simple_heap_delete(table, &raw mut tid);
-            }
-            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            with_table(self.oids().table, pg_sys::RowExclusiveLock, |table| {
+                for mut tid in tids {
+                    pg_sys::simple_heap_delete(table.as_ptr(), &raw mut tid);
+                }
+            });
             if push {
                 pg_sys::PopActiveSnapshot();
             }
@@ -325,7 +321,7 @@ impl SideTable {
 
 /// Does the work of `SideTable::walk_opened`. The frames that open and close the index own nothing.
 unsafe fn walk_by(
-    table: Relation,
+    table: Open,
     open: impl FnOnce() -> Relation,
     close: impl FnOnce(Relation),
     storage_id: u64,
@@ -333,6 +329,11 @@ unsafe fn walk_by(
     backward: bool,
     mut step: impl FnMut(&Cursor) -> bool,
 ) {
+    let direction = if backward {
+        pg_sys::ScanDirection::BackwardScanDirection
+    } else {
+        pg_sys::ScanDirection::ForwardScanDirection
+    };
     // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
     unsafe {
         let mut keys = [pg_sys::ScanKeyData::default(); 3];
@@ -345,16 +346,12 @@ unsafe fn walk_by(
         let (keys, none) = (keys.as_mut_ptr(), std::ptr::null_mut());
         let (index, scan, slot) = together(|| {
             let index = open();
-            let slot = raw::table_slot_create(table, std::ptr::null_mut());
-            let scan = raw::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
+            let slot = raw::table_slot_create(table.as_ptr(), std::ptr::null_mut());
+            let scan =
+                raw::index_beginscan(table.as_ptr(), index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
             raw::index_rescan(scan, keys, key_count, none, 0);
             (index, scan, slot)
         });
-        let direction = if backward {
-            pg_sys::ScanDirection::BackwardScanDirection
-        } else {
-            pg_sys::ScanDirection::ForwardScanDirection
-        };
         while together(|| raw::index_getnext_slot(scan, direction, slot)) {
             // Slots of heap tables are buffer heap slots, and this one holds a tuple.
             let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
@@ -424,15 +421,18 @@ unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare,
 }
 
 /// The present row of a look-up. Its page is pinned. Valid until the next step.
-pub struct Cursor {
-    pub(super) table: Relation,
+pub struct Cursor<'a> {
+    pub(super) table: Open<'a>,
     tuple: pg_sys::HeapTuple,
     buffer: pg_sys::Buffer,
 }
 
-impl Cursor {
-    /// A cursor on a row of `table` whose page is pinned.
-    pub(super) fn new(table: Relation, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
+impl<'a> Cursor<'a> {
+    /// On a row of `table`.
+    ///
+    /// # Safety
+    /// The row's page is pinned for as long as this is looked at.
+    pub(super) unsafe fn new(table: Open<'a>, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
         Self { table, tuple, buffer }
     }
 
@@ -455,7 +455,7 @@ impl Cursor {
     }
 
     /// Where the row is.
-    pub unsafe fn place(&self) -> ItemPointerData {
+    pub fn place(&self) -> ItemPointerData {
         // SAFETY: the page is pinned.
         unsafe { (*self.tuple).t_self }
     }
@@ -502,7 +502,7 @@ impl Cursor {
         let mut nulls = [true; STRIPE_COLUMNS];
         // SAFETY: no catalog has more columns (checked when it was opened).
         unsafe {
-            let desc = (*self.table).rd_att;
+            let desc = self.table.descriptor();
             pg_sys::heap_deform_tuple(self.tuple, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
         }
         match values.get(column - 1).zip(nulls.get(column - 1)) {
@@ -545,7 +545,7 @@ impl Cursor {
 
     /// The transaction that has updated or deleted the row. It may still run or may have been rolled back.
     /// None if the row was at most locked.
-    pub unsafe fn deleter(&self) -> Option<TransactionId> {
+    pub fn deleter(&self) -> Option<TransactionId> {
         // SAFETY: see `judge`.
         unsafe {
             let header = (*self.tuple).t_data;
@@ -559,13 +559,13 @@ impl Cursor {
     }
 
     /// The transaction that inserted the row (invalid if frozen).
-    pub unsafe fn inserter(&self) -> TransactionId {
+    pub fn inserter(&self) -> TransactionId {
         // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
         unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
     }
 
     /// The row's hint bits of how its inserter ended. Both bits are set if it is frozen.
-    unsafe fn inserter_hints(&self) -> u32 {
+    fn inserter_hints(&self) -> u32 {
         // SAFETY: header of a tuple under pin.
         let bits = u32::from(unsafe { (*(*self.tuple).t_data).t_infomask });
         bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
@@ -573,7 +573,7 @@ impl Cursor {
 
     /// Whether the row's own bits say that its inserter was rolled back, and the row is no version in a chain
     /// of its page. Then its index entry leads to nothing else.
-    unsafe fn is_known_rolled_back(&self) -> bool {
+    fn is_known_rolled_back(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
             let chain = pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE;
@@ -584,7 +584,7 @@ impl Cursor {
 
     /// Whether the row was inserted by a transaction that was rolled back or died. Nobody ever saw such a
     /// row, and nobody will.
-    pub unsafe fn was_rolled_back(&self) -> bool {
+    pub fn was_rolled_back(&self) -> bool {
         // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked
         // before "committed", as everywhere in the server.
         unsafe {

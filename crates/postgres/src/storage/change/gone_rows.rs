@@ -8,9 +8,10 @@
 //! Invariants: only row numbers that were handed out, and that no version of any row of the directory has,
 //! are removed (protocol point 1). Nobody is waited for.
 
-use pgrx::pg_sys::{self, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, ItemPointerData};
 
 use super::multixact;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::directory;
 use crate::storage::file::metapage;
@@ -19,8 +20,11 @@ use crate::storage::file::metapage;
 const MOST: usize = 100_000;
 
 /// Removes what the catalogs say of rows of `rel` that are gone. The caller is the table's only mover.
-pub unsafe fn forget(rel: Relation) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
+pub unsafe fn forget(rel: Open) {
+    // SAFETY: the lock is promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return };
         let Some(numbers) = directory::numbers_in_use(rel) else { return };
@@ -33,7 +37,7 @@ pub unsafe fn forget(rel: Relation) {
 }
 
 /// The rows of a catalog that concern these row numbers.
-unsafe fn rows_in(
+fn rows_in(
     table: SideTable,
     storage_id: u64,
     gone: impl Iterator<Item = (u64, u64)>,
@@ -67,9 +71,8 @@ unsafe fn is_locked(cursor: &Cursor) -> bool {
 
 /// How many rows the catalogs have about row numbers from `from` on. `verify` asks: these numbers were not
 /// handed out yet, so there should be none.
-pub unsafe fn beyond(storage_id: u64, from: u64) -> usize {
+pub fn beyond(storage_id: u64, from: u64) -> usize {
     let tables = [SideTable::RowProxy, SideTable::DeleteBitmap];
     let all = || std::iter::once((from, u64::MAX));
-    // SAFETY: as above.
-    tables.into_iter().map(|table| unsafe { rows_in(table, storage_id, all()).len() }).sum()
+    tables.into_iter().map(|table| rows_in(table, storage_id, all()).len()).sum()
 }

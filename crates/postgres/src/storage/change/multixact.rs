@@ -54,7 +54,7 @@ fn reserve(members: &mut Vec<MultiXactMember>, count: usize) {
     }
 }
 
-unsafe fn members(multi: TransactionId, locked_only: bool) -> Vec<MultiXactMember> {
+fn members(multi: TransactionId, locked_only: bool) -> Vec<MultiXactMember> {
     // SAFETY: the server's array is copied and freed.
     unsafe {
         let mut found: *mut MultiXactMember = std::ptr::null_mut();

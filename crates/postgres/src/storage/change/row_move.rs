@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 
+use crate::host::relation::Open;
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::{Compare, ROW_MOVE_COLUMNS, SideTable};
 use crate::storage::directory;
@@ -40,7 +41,7 @@ fn place_of(number: u64) -> ItemPointerData {
 }
 
 /// The 64-bit id of a transaction that is running or has ended not long ago.
-unsafe fn full_id(xid: TransactionId) -> u64 {
+fn full_id(xid: TransactionId) -> u64 {
     // SAFETY: reads the server's counter.
     let next = unsafe { pg_sys::ReadNextFullTransactionId().value };
     let low = u64::from(xid.into_inner());
@@ -55,7 +56,7 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
         let mover = full_id(pg_sys::GetCurrentTransactionId());
         moves.sort_unstable_by_key(|(old, _)| number_of(*old));
         let table = SideTable::RowMove.open(pg_sys::RowExclusiveLock);
-        let indexes = Indexes::open(SideTable::RowMove, table);
+        let indexes = Indexes::open(SideTable::RowMove, Open::of(table));
         for part in moves.chunks(MOVES) {
             let Some((first, _)) = part.first() else { continue };
             let halves = part.iter().flat_map(|&(old, new)| [number_of(old), new]);
@@ -80,7 +81,7 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
 }
 
 /// Where `mover` has put the row that was at `old`. None if it is no mover, or has not moved that row.
-pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) -> Option<ItemPointerData> {
+pub fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) -> Option<ItemPointerData> {
     // SAFETY: see `SideTable::walk`. The moves lie in the tuple, which the cursor pins.
     unsafe {
         if mover == pg_sys::InvalidTransactionId || SideTable::RowMove.oids_if_present().is_none() {
@@ -98,12 +99,7 @@ pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) 
 }
 
 /// Calls `with` for each of these row numbers that `mover` has moved, with its old and its new number.
-pub unsafe fn each_cold(
-    storage_id: u64,
-    mover: TransactionId,
-    rows: Range<u64>,
-    mut with: impl FnMut(u64, u64),
-) {
+pub fn each_cold(storage_id: u64, mover: TransactionId, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
     // SAFETY: as `find`. Entries of one mover do not overlap: what begins before the last of the rows may
     // reach them.
     unsafe {
@@ -130,17 +126,14 @@ pub unsafe fn each_cold(
 
 /// Whether the transaction is a mover: it has moved rows, which every snapshot of that time saw, to stripes
 /// of `storage_id`.
-pub unsafe fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
+pub fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
     let mut found = false;
-    // SAFETY: as above.
-    unsafe {
-        if xid != pg_sys::InvalidTransactionId && SideTable::RowMove.oids_if_present().is_some() {
-            let limits = [(Compare::Equal, full_id(xid))];
-            SideTable::RowMove.walk_keys(storage_id, &limits, false, |_| {
-                found = true;
-                false
-            });
-        }
+    if xid != pg_sys::InvalidTransactionId && SideTable::RowMove.oids_if_present().is_some() {
+        let limits = [(Compare::Equal, full_id(xid))];
+        SideTable::RowMove.walk_keys(storage_id, &limits, false, |_| {
+            found = true;
+            false
+        });
     }
     found
 }

@@ -15,11 +15,12 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner};
+use pgrx::pg_sys::{self, CommandId, ResourceOwner};
 
 use super::delete_bitmap;
 use crate::compat;
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries::Unchangeable;
 use crate::storage::directory::{entries, places};
@@ -67,23 +68,16 @@ fn block_of(first_row: u64) -> u32 {
     tid::block_of(tid::cold_tid(first_row))
 }
 
-unsafe fn is_locked(rel: Relation, first_row: u64) -> bool {
-    // SAFETY: rel is open. Nobody else moves a temporary table's stripes.
-    unsafe {
-        relation::is_temporary(rel)
-            || compat::holds_page_lock((*rel).rd_id, block_of(first_row), pg_sys::ShareLock)
-            || compat::holds_page_lock((*rel).rd_id, ALL, pg_sys::ShareLock)
-    }
+fn is_locked(rel: Open, first_row: u64) -> bool {
+    // Nobody else moves a temporary table's stripes.
+    rel.is_temporary()
+        || compat::holds_page_lock(rel.oid(), block_of(first_row), pg_sys::ShareLock)
+        || compat::holds_page_lock(rel.oid(), ALL, pg_sys::ShareLock)
 }
 
 /// Keeps the stripe of `row` in place to the end of the transaction.
-pub unsafe fn share(
-    rel: Relation,
-    storage_id: u64,
-    row: u64,
-    cid: CommandId,
-) -> Result<StripeEntry, Unchangeable> {
-    // SAFETY: rel is open; MyProc is this backend's own entry.
+pub fn share(rel: Open, storage_id: u64, row: u64, cid: CommandId) -> Result<StripeEntry, Unchangeable> {
+    // SAFETY: MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
         let known = HELD.with_borrow_mut(|held| {
@@ -120,8 +114,8 @@ pub unsafe fn share(
 }
 
 /// Takes the shared lock of the stripe that begins with this row, unless this transaction has it.
-unsafe fn lock(rel: Relation, first_row: u64) {
-    // SAFETY: rel is open.
+fn lock(rel: Open, first_row: u64) {
+    // SAFETY: page locks on an open relation; no content lock is held while this waits.
     unsafe {
         if is_locked(rel, first_row) {
             return;
@@ -131,18 +125,18 @@ unsafe fn lock(rel: Relation, first_row: u64) {
             held.locks > MOST
         });
         let block = if many { ALL } else { block_of(first_row) };
-        if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ShareLock as i32) {
+        if !pg_sys::ConditionalLockPage(rel.as_ptr(), block, pg_sys::ShareLock as i32) {
             // Before this backend waits it gives its claimed stripes back, so that nobody waits for them.
             delete_bitmap::write_all();
-            pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
+            pg_sys::LockPage(rel.as_ptr(), block, pg_sys::ShareLock as i32);
         }
     }
 }
 
 /// The stripe of a row, if this transaction keeps it in place and others have committed it. Does not look at
 /// the directory.
-pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEntry> {
-    // SAFETY: rel is open; MyProc is this backend's own entry.
+pub fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> {
+    // SAFETY: MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
         let known = HELD.with_borrow_mut(|held| {
@@ -155,11 +149,10 @@ pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEnt
 
 /// Whether rows of a stripe that this transaction keeps in place were deleted in bulk. If so, the caller has
 /// to ask about each row.
-pub unsafe fn has_bitmap(entry: &StripeEntry) -> bool {
+pub fn has_bitmap(entry: &StripeEntry) -> bool {
     let known = |held: &mut Held| held.of_row(entry.storage_id, entry.first_row)?.has_bitmap;
     HELD.with_borrow_mut(known).unwrap_or_else(|| {
-        // SAFETY: a look-up.
-        let found = unsafe { delete_bitmap::touches(entry.storage_id, &(entry.first_row..entry.end_row())) };
+        let found = delete_bitmap::touches(entry.storage_id, &(entry.first_row..entry.end_row()));
         HELD.with_borrow_mut(|held| {
             if let Some(kept) = held.of_row(entry.storage_id, entry.first_row) {
                 kept.has_bitmap = Some(found);
@@ -194,21 +187,20 @@ pub struct Exclusion {
 
 /// Excludes all others from a stripe, if that is possible at once. Then no other running transaction has
 /// locked or changed a row of it.
-pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
-    // SAFETY: rel is open. The locks belong to the subtransaction, as whatever runs in it may end before it
-    // does.
+pub unsafe fn exclude(rel: Open, entry: &StripeEntry) -> Option<Exclusion> {
+    // SAFETY: the locks belong to the subtransaction, as whatever runs in it may end before it does.
     unsafe {
         let owner = pg_sys::CurTransactionResourceOwner;
-        if relation::is_temporary(rel) {
+        if rel.is_temporary() {
             return Some(Exclusion { block: None, owner });
         }
         let block = block_of(entry.first_row);
         owned_by(owner, || {
-            if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ExclusiveLock as i32) {
+            if !pg_sys::ConditionalLockPage(rel.as_ptr(), block, pg_sys::ExclusiveLock as i32) {
                 return None;
             }
-            if !pg_sys::ConditionalLockPage(rel, ALL, ONE_OF_ALL as i32) {
-                pg_sys::UnlockPage(rel, block, pg_sys::ExclusiveLock as i32);
+            if !pg_sys::ConditionalLockPage(rel.as_ptr(), ALL, ONE_OF_ALL as i32) {
+                pg_sys::UnlockPage(rel.as_ptr(), block, pg_sys::ExclusiveLock as i32);
                 return None;
             }
             Some(Exclusion { block: Some(block), owner })
@@ -218,14 +210,14 @@ pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
 
 impl Exclusion {
     /// Lets others in again.
-    pub unsafe fn end(&self, rel: Relation) {
+    pub unsafe fn end(&self, rel: Open) {
         // SAFETY: rel is the table that was given to `exclude`; the owner lives as long as the
         // subtransaction.
         unsafe {
             if let Some(block) = self.block {
                 owned_by(self.owner, || {
-                    pg_sys::UnlockPage(rel, ALL, ONE_OF_ALL as i32);
-                    pg_sys::UnlockPage(rel, block, pg_sys::ExclusiveLock as i32);
+                    pg_sys::UnlockPage(rel.as_ptr(), ALL, ONE_OF_ALL as i32);
+                    pg_sys::UnlockPage(rel.as_ptr(), block, pg_sys::ExclusiveLock as i32);
                 });
             }
         }
@@ -260,8 +252,8 @@ unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
 ///   was published while another transaction put rows into stripes, as neither saw the other.
 /// - Changes of `engine.row_proxy` are logged like those of any table, and a publication of all tables would
 ///   publish them. So temporary and unlogged tables must not get proxies then.
-unsafe fn refuse_if_published(rel: Relation) {
-    // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
+fn refuse_if_published(rel: Open) {
+    // SAFETY: catalog look-ups, of which the relation cache keeps the first.
     unsafe {
         let permanent = pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char;
         let (detail, hint) = if published::is_published(rel) {
@@ -269,9 +261,7 @@ unsafe fn refuse_if_published(rel: Relation) {
                 "The table was published while another transaction put rows into stripes, which logical decoding does not read.",
                 "engine.unpack(table) turns them into heap rows; the table is then not compressed, as long as it is published.",
             )
-        } else if (*(*rel).rd_rel).relpersistence != permanent
-            && !pg_sys::GetAllTablesPublications().is_null()
-        {
+        } else if (*rel.form()).relpersistence != permanent && !pg_sys::GetAllTablesPublications().is_null() {
             (
                 "There is a publication FOR ALL TABLES, which would publish the changes of engine.row_proxy.",
                 "Drop the publication, or publish tables by name.",
@@ -280,7 +270,7 @@ unsafe fn refuse_if_published(rel: Relation) {
             return;
         };
         error::not_supported(
-            format!("cannot change or lock rows in stripes of table {}", relation::quoted_name(rel)),
+            format!("cannot change or lock rows in stripes of table {}", rel.quoted_name()),
             detail,
             hint,
         );

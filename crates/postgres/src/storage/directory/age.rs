@@ -8,9 +8,10 @@
 //! Invariants: the inserter has committed. It is not older than the catalog's relfrozenxid, because the row
 //! in the old file still carries it, and `hold_horizon` keeps it so until the end of the transaction.
 
-use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
+use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, TransactionId};
 
-use crate::host::{buffer, critical, error, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, critical, error};
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::file::tid;
 
@@ -32,7 +33,7 @@ pub enum Age {
 impl Age {
     /// The age of a row that is visible now. `inserter` is invalid if the row is frozen. `oldest_xmin` is the
     /// oldest transaction still running.
-    pub unsafe fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
+    pub fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
         // SAFETY: comparisons of ids; the invalid one precedes every other.
         unsafe {
             if pg_sys::TransactionIdPrecedes(inserter, oldest_xmin) {
@@ -56,7 +57,7 @@ impl Age {
     }
 
     /// Gives the row that was just inserted its age.
-    pub(super) unsafe fn stamp(self, table: Relation, row: HeapTuple) {
+    pub(super) unsafe fn stamp(self, table: Open, row: HeapTuple) {
         if let Self::Since(inserter) = self {
             // SAFETY: the caller has just inserted the row.
             unsafe { set_inserters(table, vec![((*row).t_self, inserter)]) }
@@ -66,7 +67,7 @@ impl Age {
 
 /// Puts other inserters into rows that were just inserted, page by page. An inserter has committed, or the
 /// present subtransaction is a part of it.
-pub unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, TransactionId)>) {
+pub unsafe fn set_inserters(table: Open, mut rows: Vec<(ItemPointerData, TransactionId)>) {
     rows.sort_unstable_by_key(|(at, _)| tid::block_of(*at));
     for rows in rows.chunk_by(|(one, _), (next, _)| tid::block_of(*one) == tid::block_of(*next)) {
         // SAFETY: see the function.
@@ -74,7 +75,7 @@ pub unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, Tra
     }
 }
 
-unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, TransactionId)]) {
+unsafe fn set_inserters_of_page(table: Open, rows: &[(ItemPointerData, TransactionId)]) {
     let Some(&(first, _)) = rows.first() else { return };
     // SAFETY: a comparison of ids.
     let is_ours = |&(_, inserter): &(_, TransactionId)| unsafe {
@@ -97,7 +98,7 @@ unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, Trans
                 error::internal("a row of a catalog of stripes is not where it was inserted");
             }
         }
-        let logged = relation::needs_wal(table);
+        let logged = table.needs_wal();
         critical::start();
         for &(at, inserter) in rows {
             let row = header(at);

@@ -5,11 +5,12 @@
 
 use std::ffi::c_void;
 
-use pgrx::pg_sys::{self, Datum, Relation, Snapshot};
+use pgrx::pg_sys::{self, Datum, Snapshot};
 
 use super::{MOVED, RESERVED, StripeEntry};
 use crate::compat;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::file::pages::BlockRun;
 
@@ -27,9 +28,9 @@ pub(super) mod column {
     pub const SUMMARY: usize = 9;
 }
 
-impl Cursor {
+impl Cursor<'_> {
     /// Tells a serializable transaction that a scan of `rel` did not see what this row's inserter wrote.
-    pub unsafe fn report_missed(&self, rel: Relation, snapshot: Snapshot) {
+    pub unsafe fn report_missed(&self, rel: Open, snapshot: Snapshot) {
         // SAFETY: server calls about a plain xid.
         unsafe {
             let writer = self.inserter();
@@ -97,8 +98,7 @@ unsafe fn bytes_of(value: Datum) -> Vec<u8> {
 
 /// Walks the rows of one storage id in the order of their keys. With `from` it walks backwards, from the last
 /// row whose first row number is at most `from`. `step` returns whether to go on.
-pub(super) unsafe fn walk(storage_id: u64, from: Option<u64>, step: impl FnMut(&Cursor) -> bool) {
+pub(super) fn walk(storage_id: u64, from: Option<u64>, step: impl FnMut(&Cursor) -> bool) {
     let key = from.map(|row| (Compare::AtMost, row));
-    // SAFETY: see `SideTable::walk`.
-    unsafe { SideTable::Stripe.walk(storage_id, key, from.is_some(), step) }
+    SideTable::Stripe.walk(storage_id, key, from.is_some(), step)
 }

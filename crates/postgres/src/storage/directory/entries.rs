@@ -10,9 +10,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use pgrx::pg_sys::{
-    self, BlockNumber, CommandId, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId,
-};
+use pgrx::pg_sys::{self, BlockNumber, CommandId, ItemPointerData, Snapshot, TM_Result, TransactionId};
 
 use super::StripeEntry;
 use super::age::Age;
@@ -20,6 +18,7 @@ use super::cursor::walk;
 use super::places;
 use super::rewrite_horizon::Horizon;
 use crate::compat;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, SideTable};
 use crate::storage::directory;
 use crate::storage::file::metapage;
@@ -58,7 +57,7 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
 
 /// The stripes that this transaction sees as of now, each with the age of its rows. For a stripe that was put
 /// elsewhere it is the age of the oldest version.
-pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {
+pub fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {
     let mut found = Vec::new();
     let mut old = HashSet::new();
     // SAFETY: see `walk`. The inserter of a visible row has committed or is this transaction.
@@ -93,7 +92,7 @@ pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeE
 /// Every version of every row, dead ones included, without summaries. Only rows of rolled-back writers are
 /// left out. Pages that no version names belong to nobody, or to a writer that has not yet put its stripe
 /// into the directory.
-pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
+pub fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -123,35 +122,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
     unsafe {
         let replaced = Cell::new(false);
         let is_any = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_ANY;
-        let look = |reserved_only: bool| {
-            let mut found = None;
-            walk(storage_id, Some(row), |cursor| {
-                let entry = cursor.entry(false);
-                if entry.reserved_only != reserved_only || cursor.was_rolled_back() {
-                    return true;
-                }
-                if !entry.covers(row) {
-                    return reserved_only;
-                }
-                let is_replaced = !reserved_only && entry.replaced_by != pg_sys::InvalidTransactionId;
-                if !cursor.satisfies(snapshot) {
-                    replaced.set(replaced.get() || is_replaced);
-                } else if is_any && is_replaced {
-                    // The pages of a replaced version may be freed at any time. So it is taken only if there
-                    // is no later version.
-                    found = Some(entry);
-                    return true;
-                } else {
-                    if !reserved_only {
-                        places::remember(&entry, cursor.place());
-                    }
-                    found = Some(entry);
-                    return false;
-                }
-                true
-            });
-            found
-        };
+        let look = |reserved_only| find_by_walk(storage_id, row, snapshot, reserved_only, &replaced);
         let known = places::find(storage_id, row, |cursor, entry| {
             let is_replaced = is_any && entry.replaced_by != pg_sys::InvalidTransactionId;
             (!is_replaced && !cursor.was_rolled_back() && cursor.satisfies(snapshot)).then_some(entry)
@@ -188,6 +159,46 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
     }
 }
 
+/// One of the two walks of `find`. Notes in `replaced` whether it has met a version that was replaced.
+unsafe fn find_by_walk(
+    storage_id: u64,
+    row: u64,
+    snapshot: Snapshot,
+    reserved_only: bool,
+    replaced: &Cell<bool>,
+) -> Option<StripeEntry> {
+    let mut found = None;
+    // SAFETY: as `find`.
+    unsafe {
+        let is_any = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_ANY;
+        walk(storage_id, Some(row), |cursor| {
+            let entry = cursor.entry(false);
+            if entry.reserved_only != reserved_only || cursor.was_rolled_back() {
+                return true;
+            }
+            if !entry.covers(row) {
+                return reserved_only;
+            }
+            let is_replaced = !reserved_only && entry.replaced_by != pg_sys::InvalidTransactionId;
+            if !cursor.satisfies(snapshot) {
+                replaced.set(replaced.get() || is_replaced);
+            } else if is_any && is_replaced {
+                // Its pages may be freed at any time: only where there is no later version.
+                found = Some(entry);
+                return true;
+            } else {
+                if !reserved_only {
+                    places::remember(&entry, cursor.place());
+                }
+                found = Some(entry);
+                return false;
+            }
+            true
+        });
+    }
+    found
+}
+
 /// Why the rows of a stripe cannot be changed.
 pub enum Unchangeable {
     /// The stripe is there, but this command does not see it.
@@ -199,25 +210,18 @@ pub enum Unchangeable {
 /// The stripe that holds row number `row`, if command `cid` of this transaction may change its rows, without
 /// its summary. Also whether another transaction, which has committed, has inserted it. Reservations are
 /// ignored.
-pub unsafe fn find_for_change(
+pub fn find_for_change(
     storage_id: u64,
     row: u64,
     cid: CommandId,
 ) -> Result<(StripeEntry, bool), Unchangeable> {
-    // SAFETY: as there. See `find`.
-    unsafe {
-        match look_for_change(storage_id, row, cid) {
-            Err(Unchangeable::Gone(Some(_))) => look_for_change(storage_id, row, cid),
-            found => found,
-        }
+    match look_for_change(storage_id, row, cid) {
+        Err(Unchangeable::Gone(Some(_))) => look_for_change(storage_id, row, cid),
+        found => found,
     }
 }
 
-unsafe fn look_for_change(
-    storage_id: u64,
-    row: u64,
-    cid: CommandId,
-) -> Result<(StripeEntry, bool), Unchangeable> {
+fn look_for_change(storage_id: u64, row: u64, cid: CommandId) -> Result<(StripeEntry, bool), Unchangeable> {
     let mut found = Err(Unchangeable::Gone(None));
     // SAFETY: see `walk`.
     unsafe {
@@ -264,7 +268,7 @@ pub unsafe fn clear_dirty(snapshot: Snapshot) {
 }
 
 /// Whether this transaction has reserved `row` (and not rolled that back).
-pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
+pub fn is_ours(storage_id: u64, row: u64) -> bool {
     let mut ours = false;
     // SAFETY: see `walk`.
     unsafe {
@@ -280,7 +284,7 @@ pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
 
 /// The transactions that have taken a version of the stripe with `row` out of the directory, to replace the
 /// stripe or to put it elsewhere. Some may still run or may have been rolled back.
-pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
+pub fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -300,7 +304,7 @@ pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
 
 /// Stripes that this transaction sees as of now, with the TIDs of their rows of the directory. They are
 /// ordered by first row number.
-pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
+pub fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -311,7 +315,7 @@ pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
 }
 
 /// The TID of a stripe's row of the directory that this transaction sees as of now.
-pub(super) unsafe fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
+pub(super) fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -330,14 +334,13 @@ pub(super) unsafe fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
 }
 
 /// OID of the directory.
-pub unsafe fn catalog() -> pg_sys::Oid {
-    // SAFETY: as `SideTable::oids`.
-    unsafe { directory::oids().table }
+pub fn catalog() -> pg_sys::Oid {
+    directory::oids().table
 }
 
 /// How many pages have stripes that nobody sees any more, and whose rows a VACUUM of the catalog would take
 /// away.
-pub unsafe fn dead_pages(storage_id: u64, oldest_xmin: TransactionId) -> u32 {
+pub fn dead_pages(storage_id: u64, oldest_xmin: TransactionId) -> u32 {
     let mut pages: u32 = 0;
     // SAFETY: see `walk`.
     unsafe {
@@ -363,14 +366,13 @@ pub struct Survey {
 /// The storage id of a table, if a row number of its file was ever handed out. Before that the directory has
 /// no row of it. The counter is raised before the directory gets a row, so a snapshot that is older than this
 /// look sees none.
-unsafe fn in_use(rel: Relation) -> Option<u64> {
-    // SAFETY: rel is open.
-    unsafe { metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id) }
+fn in_use(rel: Open) -> Option<u64> {
+    metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id)
 }
 
 /// Surveys the directory for a scan of `rel`. Also tells a serializable transaction about versions that it
 /// does not see. A caller that prunes by summaries asks for them.
-pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) -> Survey {
+pub unsafe fn survey(rel: Open, snapshot: Snapshot, with_summaries: bool) -> Survey {
     let mut survey = Survey { visible: Vec::new(), runs: Vec::new() };
     // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
     unsafe {
@@ -399,7 +401,7 @@ pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) ->
 }
 
 /// Tells a serializable transaction about every version that owns `row` and that its snapshot does not see.
-pub unsafe fn report_missed(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) {
+pub unsafe fn report_missed(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) {
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, Some(row), |cursor| {
@@ -414,7 +416,7 @@ pub unsafe fn report_missed(rel: Relation, storage_id: u64, row: u64, snapshot: 
 /// Stripes that some snapshot may still see, and whether each is live now, ordered by first row number.
 /// `oldest_xmin` is the oldest transaction that is still running. For a stripe that was put elsewhere it is
 /// the last version.
-pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
+pub fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
     use pg_sys::HTSV_Result as V;
     let mut found = Vec::new();
     // SAFETY: see `walk`; the tuple's buffer is pinned by the slot and locked while the tuple is judged.
@@ -444,7 +446,7 @@ pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(Stri
 }
 
 /// TIDs of the reservations that this transaction has made and not rolled back.
-pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
+pub(super) fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -463,7 +465,7 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
 
 /// As `all_versions`, each version with its block of the catalog, but read from the whole heap of the
 /// catalog. For what VACUUM is about to free, index entries are not to be relied on (protocol point 7).
-pub unsafe fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
+pub fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
     let mut found = Vec::new();
     // SAFETY: see `SideTable::each_by_heap`.
     unsafe {

@@ -34,17 +34,18 @@ pub use entries::{find, visible};
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use stripe::RowNumbers;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, TransactionId, XactEvent};
-use stripe::RowNumbers;
+use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId, XactEvent};
 
 use self::age::Age;
 use super::catalog::indexes::Indexes;
 use super::catalog::side_table::{self, Oids, STRIPE_COLUMNS, SideTable};
 use super::file::metapage;
 use super::file::pages::{BlockRun, Expected};
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 
 /// State of a row that stands for reserved row numbers.
 pub(super) const RESERVED: i8 = b'r' as i8;
@@ -127,21 +128,18 @@ impl StripeEntry {
     }
 }
 
-pub(super) unsafe fn oids() -> Oids {
-    // SAFETY: as `SideTable::oids`.
-    unsafe { SideTable::Stripe.oids() }
+pub(super) fn oids() -> Oids {
+    SideTable::Stripe.oids()
 }
 
 /// Takes the locks on the directory and the proxies that later look-ups need, and opens nothing. Called
 /// before rows get index entries. A unique check asks both while it holds a lock on an index page, and must
 /// not wait there for a heavyweight lock (protocol point 6).
 pub unsafe fn prepare() {
-    // SAFETY: plain relation locks, kept to the end of the transaction.
-    unsafe {
-        SideTable::Stripe.lock_for_reading();
-        SideTable::RowProxy.lock_for_reading();
-        SideTable::DeleteBitmap.lock_for_reading();
-    }
+    // Plain relation locks, kept to the end of the transaction.
+    SideTable::Stripe.lock_for_reading();
+    SideTable::RowProxy.lock_for_reading();
+    SideTable::DeleteBitmap.lock_for_reading();
 }
 
 fn int8(value: u64) -> Datum {
@@ -157,7 +155,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
     // server's abort otherwise.
     unsafe {
         let table = SideTable::Stripe.open(pg_sys::RowExclusiveLock);
-        let indexes = Indexes::open(SideTable::Stripe, table);
+        let indexes = Indexes::open(SideTable::Stripe, Open::of(table));
         outline::forget_storage(entry.storage_id);
         let summary = bytea(&entry.summary);
         let state = match entry.reserved_only {
@@ -180,7 +178,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
         let mut nulls = [false; STRIPE_COLUMNS];
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
         indexes.insert(tuple, &[values[0], values[1], values[8]], age.command(cid), age.insert_options());
-        age.stamp(table, tuple);
+        age.stamp(Open::of(table), tuple);
         pg_sys::pfree(tuple.cast());
         pg_sys::pfree(summary);
         indexes.close();
@@ -189,7 +187,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
 }
 
 /// The bytes as a value, palloc'd.
-pub(super) unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
+pub(super) fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
     // SAFETY: the chunk has room for the header and the bytes.
     unsafe {
         let chunk = pg_sys::palloc(pg_sys::VARHDRSZ + bytes.len());
@@ -231,8 +229,11 @@ pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
 /// Takes `count` row numbers, and puts their reservation into the directory before anybody can learn them.
 /// VACUUM reads the counter and the directory under the same lock. So it never takes a number that was handed
 /// out for a dead one (protocol point 1). Returns the first row number.
-pub unsafe fn reserve(rel: Relation, count: u32, cid: CommandId) -> u64 {
-    // SAFETY: rel is open with RowExclusiveLock. The page lock on block 0 is ours alone: heap takes none.
+///
+/// # Safety
+/// `rel` is locked with RowExclusiveLock.
+pub unsafe fn reserve(rel: Open, count: u32, cid: CommandId) -> u64 {
+    // SAFETY: the lock is promised. The page lock on block 0 is ours alone: heap takes none.
     unsafe {
         let storage_id = metapage::ensure(rel);
         // A unique check asks all these catalogs under the lock of an index page, where nothing may wait.
@@ -287,20 +288,20 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
     }
 }
 
-unsafe fn lock_numbers(rel: Relation, mode: u32) {
-    // SAFETY: rel is open; a temporary table has no other writer.
+unsafe fn lock_numbers(rel: Open, mode: u32) {
+    // SAFETY: a temporary table has no other writer.
     unsafe {
-        if !relation::is_temporary(rel) {
-            pg_sys::LockPage(rel, 0, mode as i32);
+        if !rel.is_temporary() {
+            pg_sys::LockPage(rel.as_ptr(), 0, mode as i32);
         }
     }
 }
 
-unsafe fn unlock_numbers(rel: Relation, mode: u32) {
+unsafe fn unlock_numbers(rel: Open, mode: u32) {
     // SAFETY: paired with `lock_numbers`.
     unsafe {
-        if !relation::is_temporary(rel) {
-            pg_sys::UnlockPage(rel, 0, mode as i32);
+        if !rel.is_temporary() {
+            pg_sys::UnlockPage(rel.as_ptr(), 0, mode as i32);
         }
     }
 }
@@ -308,8 +309,8 @@ unsafe fn unlock_numbers(rel: Relation, mode: u32) {
 /// The row numbers that any version of any directory row owns, read so that others below the counter are dead
 /// to everybody and never used again (protocol point 1). VACUUM takes the index entries of these away, and
 /// the proxies and bitmaps that speak of them go (`gone_rows`, `row_proxy/unused`). None: no metapage.
-pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
-    // SAFETY: rel is open. Share excludes `reserve`.
+pub fn numbers_in_use(rel: Open) -> Option<RowNumbers> {
+    // SAFETY: Share excludes `reserve`.
     unsafe {
         lock_numbers(rel, pg_sys::ShareLock);
         let found = metapage::read(rel);

@@ -16,6 +16,7 @@ use super::StripeEntry;
 use super::cursor::walk;
 use super::entries;
 use crate::host::buffer;
+use crate::host::relation::with_table;
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::file::tid;
 
@@ -40,11 +41,8 @@ pub unsafe fn prune(storage_id: u64) {
 /// The versions of rows of the directory, read from its heap (`entries::all_by_heap`), that are in the way of
 /// what VACUUM is about to do. The server was asked to prune their pages first. The versions that are left
 /// may be seen by somebody, or their page was in use.
-pub unsafe fn holding_pages(
-    storage_id: u64,
-    is_in_the_way: impl Fn(&StripeEntry) -> bool,
-) -> Vec<StripeEntry> {
-    // SAFETY: as above.
+pub fn holding_pages(storage_id: u64, is_in_the_way: impl Fn(&StripeEntry) -> bool) -> Vec<StripeEntry> {
+    // SAFETY: in a transaction of VACUUM's.
     unsafe {
         let in_the_way =
             || entries::all_by_heap(storage_id).into_iter().filter(|(entry, _)| is_in_the_way(entry));
@@ -61,20 +59,20 @@ pub unsafe fn holding_pages(
 unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
     blocks.sort_unstable();
     blocks.dedup();
-    // SAFETY: as above.
+    // SAFETY: each page is pinned while it is looked at, and the flag is set under its lock.
     unsafe {
-        let table = pg_sys::table_open(SideTable::Stripe.oids().table, pg_sys::AccessShareLock as i32);
-        for block in blocks {
-            let buf = buffer::read(table, block, std::ptr::null_mut());
-            buffer::lock_exclusive(buf);
-            // An UPDATE that has found no room sets this flag, too. It makes the next backend that comes by
-            // prune the page.
-            let page = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
-            (*page).pd_flags |= pg_sys::PD_PAGE_FULL as u16;
-            buffer::unlock(buf);
-            pg_sys::heap_page_prune_opt(table, buf);
-            pg_sys::ReleaseBuffer(buf);
-        }
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        with_table(SideTable::Stripe.oids().table, pg_sys::AccessShareLock, |table| {
+            for block in blocks {
+                let buf = buffer::read(table, block, std::ptr::null_mut());
+                buffer::lock_exclusive(buf);
+                // An UPDATE that has found no room sets this flag, too. It makes the next backend that comes
+                // by prune the page.
+                let page = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
+                (*page).pd_flags |= pg_sys::PD_PAGE_FULL as u16;
+                buffer::unlock(buf);
+                pg_sys::heap_page_prune_opt(table.as_ptr(), buf);
+                pg_sys::ReleaseBuffer(buf);
+            }
+        });
     }
 }

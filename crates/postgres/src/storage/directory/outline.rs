@@ -14,11 +14,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Oid};
 
 use super::StripeEntry;
 use super::cursor::walk;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::file::metapage;
 use crate::storage::file::pages::BlockRun;
 
@@ -48,38 +48,36 @@ thread_local! {
 }
 
 /// The outline of a table. None if nothing was ever written to it.
-pub unsafe fn of(rel: Relation) -> Option<Rc<Outline>> {
-    // SAFETY: rel is open; nothing is borrowed while the server is called.
-    unsafe {
-        let storage_id = metapage::storage_id(rel)?;
-        let blocks = relation::block_count(rel);
-        let known = KEPT.with_borrow(|kept| kept.outlines.get(&storage_id).cloned());
-        if let Some(known) = known.filter(|known| known.blocks == blocks && known.relation == (*rel).rd_id) {
-            return Some(known);
-        }
-        let outline = Rc::new(read(rel, storage_id, blocks));
-        let bytes: usize =
-            outline.stripes.iter().map(|entry| size_of::<StripeEntry>() + entry.summary.len()).sum();
-        KEPT.with_borrow_mut(|kept| {
-            if kept.bytes + bytes > KEPT_BYTES {
-                *kept = Kept::default();
-            }
-            if bytes <= KEPT_BYTES {
-                kept.bytes += bytes;
-                kept.outlines.insert(storage_id, Rc::clone(&outline));
-            }
-        });
-        Some(outline)
+pub fn of(rel: Open) -> Option<Rc<Outline>> {
+    // Nothing is borrowed while the server is called.
+    let storage_id = metapage::storage_id(rel)?;
+    let blocks = rel.block_count();
+    let known = KEPT.with_borrow(|kept| kept.outlines.get(&storage_id).cloned());
+    if let Some(known) = known.filter(|known| known.blocks == blocks && known.relation == rel.oid()) {
+        return Some(known);
     }
+    let outline = Rc::new(read(rel, storage_id, blocks));
+    let bytes: usize =
+        outline.stripes.iter().map(|entry| size_of::<StripeEntry>() + entry.summary.len()).sum();
+    KEPT.with_borrow_mut(|kept| {
+        if kept.bytes + bytes > KEPT_BYTES {
+            *kept = Kept::default();
+        }
+        if bytes <= KEPT_BYTES {
+            kept.bytes += bytes;
+            kept.outlines.insert(storage_id, Rc::clone(&outline));
+        }
+    });
+    Some(outline)
 }
 
-unsafe fn read(rel: Relation, storage_id: u64, blocks: u32) -> Outline {
+fn read(rel: Open, storage_id: u64, blocks: u32) -> Outline {
     let mut outline =
         Outline { relation: Oid::INVALID, blocks, rows: 0.0, stripes: Vec::new(), runs: Vec::new() };
     // SAFETY: see `walk`. A dirty snapshot sees what is being written; nobody waits for the writers that it
     // names.
     unsafe {
-        outline.relation = (*rel).rd_id;
+        outline.relation = rel.oid();
         let mut dirty = pg_sys::SnapshotData {
             snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
             ..Default::default()

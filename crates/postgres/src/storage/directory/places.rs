@@ -36,7 +36,7 @@ thread_local! {
 }
 
 /// The answer of `judge` about the stripe that holds `row`, if its place is known. The stripe has no summary.
-pub(super) unsafe fn find<T>(
+pub(super) fn find<T>(
     storage_id: u64,
     row: u64,
     judge: impl FnOnce(&Cursor, StripeEntry) -> Option<T>,

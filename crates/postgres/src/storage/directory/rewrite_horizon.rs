@@ -62,7 +62,7 @@ impl Horizon {
     }
 
     /// Whether every snapshot sees what transaction `xid` did. It has committed, and is not the present one.
-    pub unsafe fn sees_all(&self, xid: TransactionId) -> bool {
+    pub fn sees_all(&self, xid: TransactionId) -> bool {
         // SAFETY: comparisons of ids; own snapshots outlive this.
         unsafe {
             if pg_sys::TransactionIdPrecedes(xid, self.oldest_xmin) {
@@ -82,7 +82,7 @@ impl Horizon {
 
     /// The age of what `xid` did (invalid: frozen). It has committed or is the present transaction, for which
     /// `command` says as which command it did so.
-    pub unsafe fn age(&self, xid: TransactionId, command: impl FnOnce() -> CommandId) -> Age {
+    pub fn age(&self, xid: TransactionId, command: impl FnOnce() -> CommandId) -> Age {
         // SAFETY: comparisons of ids; the invalid one and that of frozen rows precede all others.
         unsafe {
             if pg_sys::TransactionIdPrecedes(xid, self.oldest_xmin) {

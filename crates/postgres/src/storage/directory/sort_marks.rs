@@ -18,11 +18,12 @@
 
 use std::fmt::Write;
 
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Oid};
 use stripe::Summary;
 
 use super::StripeEntry;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::options::{SortKey, orderby};
 
 /// How deep types inside types are looked into.
@@ -30,18 +31,18 @@ const DEPTH: usize = 16;
 
 /// The marks of rows that are sorted by `keys`. The last mark is that of all keys. Without keys there is
 /// none.
-pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Vec<u64> {
+pub fn of(rel: Open, keys: &[SortKey]) -> Vec<u64> {
     let mut text = String::new();
     let marks = keys.iter().map(|key| {
-        // SAFETY: rel is open, and the keys are columns of it.
-        unsafe { describe_key(rel, key, &mut text) };
+        // The keys are columns of it.
+        describe_key(rel, key, &mut text);
         stripe::checksum(text.as_bytes())
     });
     marks.collect()
 }
 
 /// Whether a stripe is marked as sorted by the keys that have the mark `wanted`.
-pub unsafe fn has(rel: Relation, entry: &StripeEntry, wanted: u64) -> bool {
+pub fn has(rel: Open, entry: &StripeEntry, wanted: u64) -> bool {
     match Summary::open(&entry.summary).and_then(|summary| summary.orders()) {
         Ok(marks) => marks.contains(&wanted),
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
@@ -49,18 +50,18 @@ pub unsafe fn has(rel: Relation, entry: &StripeEntry, wanted: u64) -> bool {
 }
 
 /// The row of the directory for a stripe whose rows are in this order. It replaces other marks.
-pub unsafe fn put(rel: Relation, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
+pub fn put(rel: Open, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
     match stripe::with_orders(&entry.summary, marks) {
         Ok(summary) => StripeEntry { summary, ..entry },
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
     }
 }
 
-unsafe fn describe_key(rel: Relation, key: &SortKey, out: &mut String) {
-    // SAFETY: the caller's promise; look-ups in catalogs, which may raise an ERROR.
+fn describe_key(rel: Open, key: &SortKey, out: &mut String) {
+    let at = usize::try_from(key.attnum - 1).unwrap_or(0);
+    let Some(attribute) = rel.columns().get(at) else { error::internal("a sort key is no column") };
+    // SAFETY: look-ups in catalogs, which may raise an ERROR.
     unsafe {
-        let at = usize::try_from(key.attnum - 1).unwrap_or(0);
-        let attribute = &*(*(*rel).rd_att).attrs.as_ptr().add(at);
         let operator = orderby::sort_operator(attribute.atttypid, key);
         let nulls = if key.nulls_first { "first" } else { "last" };
         let (mut family, mut kind, mut strategy) = (Oid::INVALID, Oid::INVALID, 0);
@@ -80,7 +81,7 @@ unsafe fn describe_key(rel: Relation, key: &SortKey, out: &mut String) {
 }
 
 /// Describes a collation, with the version of its library's order as the server knows it.
-unsafe fn describe_collation(collation: Oid, out: &mut String) {
+fn describe_collation(collation: Oid, out: &mut String) {
     // SAFETY: look-ups in catalogs.
     unsafe {
         let (cache, key, column) = if collation == pg_sys::DEFAULT_COLLATION_OID {
@@ -106,7 +107,7 @@ unsafe fn describe_collation(collation: Oid, out: &mut String) {
 
 /// Describes a type whose operators are those of its kind: an array, a range, an enum or a composite type.
 /// What such a type is made of may change.
-unsafe fn describe_type(kind: Oid, depth: usize, out: &mut String) {
+fn describe_type(kind: Oid, depth: usize, out: &mut String) {
     // SAFETY: look-ups in catalogs; the row type is a copy.
     unsafe {
         let kind = pg_sys::getBaseType(kind);

@@ -10,12 +10,13 @@
 //!
 //! Invariant: the counter only grows, is not transactional, and is logged before a number is handed out.
 
-use pgrx::pg_sys::{self, Buffer, Relation, TransactionId};
+use pgrx::pg_sys::{self, Buffer, TransactionId};
 
 use super::page_header::{self, Header, Parsed};
 use super::pages;
 use crate::compat;
-use crate::host::{buffer, error, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, error};
 
 /// The limit of row numbers follows from that of virtual block numbers: block 2^31 + row / 256 has to stay
 /// below the invalid block.
@@ -28,35 +29,38 @@ struct Cached {
     storage_id: u64,
 }
 
-unsafe fn cached(rel: Relation) -> Option<u64> {
-    // SAFETY: for tables of our access method rd_amcache is null or what `remember` put there.
+fn cached(rel: Open) -> Option<u64> {
+    // Indexes keep something else there.
+    debug_assert!(rel.kind() != pg_sys::RELKIND_INDEX);
+    // SAFETY: for tables of our access method rd_amcache is null or what `remember` put there, and other
+    // tables have nothing there.
     unsafe {
-        let cache = (*rel).rd_amcache.cast::<Cached>();
+        let cache = (*rel.as_ptr()).rd_amcache.cast::<Cached>();
         (!cache.is_null() && (*cache).file_number == compat::file_number(&compat::locator(rel)))
             .then(|| (*cache).storage_id)
     }
 }
 
-unsafe fn remember(rel: Relation, storage_id: u64) {
+fn remember(rel: Open, storage_id: u64) {
     // SAFETY: the server frees rd_amcache, one chunk in CacheMemoryContext, when it rebuilds the entry.
     unsafe {
-        if (*rel).rd_amcache.is_null() {
-            (*rel).rd_amcache =
+        if (*rel.as_ptr()).rd_amcache.is_null() {
+            (*rel.as_ptr()).rd_amcache =
                 pg_sys::MemoryContextAllocZero(pg_sys::CacheMemoryContext, size_of::<Cached>());
         }
-        let cache = (*rel).rd_amcache.cast::<Cached>();
+        let cache = (*rel.as_ptr()).rd_amcache.cast::<Cached>();
         (*cache).file_number = compat::file_number(&compat::locator(rel));
         (*cache).storage_id = storage_id;
     }
 }
 
 /// Forgets the cached storage id, because the file was emptied in place.
-pub unsafe fn forget(rel: Relation) {
+pub fn forget(rel: Open) {
     // SAFETY: see `remember`.
     unsafe {
-        if !(*rel).rd_amcache.is_null() {
-            pg_sys::pfree((*rel).rd_amcache);
-            (*rel).rd_amcache = std::ptr::null_mut();
+        if !(*rel.as_ptr()).rd_amcache.is_null() {
+            pg_sys::pfree((*rel.as_ptr()).rd_amcache);
+            (*rel.as_ptr()).rd_amcache = std::ptr::null_mut();
         }
     }
 }
@@ -78,39 +82,33 @@ impl Meta {
 }
 
 /// The storage id and the next row number, read from block 0. None as long as the relation has no metapage.
-pub unsafe fn read(rel: Relation) -> Option<(u64, u64)> {
-    // SAFETY: rel is open.
-    unsafe { read_meta(rel).map(|meta| (meta.storage_id, meta.next_row)) }
+pub fn read(rel: Open) -> Option<(u64, u64)> {
+    read_meta(rel).map(|meta| (meta.storage_id, meta.next_row))
 }
 
 /// The fingerprint of the row numbers that were dead when the indexes were last swept.
-pub unsafe fn swept(rel: Relation) -> u64 {
-    // SAFETY: rel is open.
-    unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
+pub fn swept(rel: Open) -> u64 {
+    read_meta(rel).map_or(0, |meta| meta.swept)
 }
 
 /// A transaction: rows of stripes that died before it were dead when the indexes were last swept. Invalid if
 /// it is not known.
-pub unsafe fn swept_before(rel: Relation) -> TransactionId {
-    // SAFETY: rel is open.
-    unsafe { TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before)) }
+pub fn swept_before(rel: Open) -> TransactionId {
+    TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before))
 }
 
 /// Remembers which row numbers were dead when the indexes were swept. They are given by their fingerprint,
 /// and by the oldest transaction that was running.
-pub unsafe fn set_swept(rel: Relation, dead: u64, oldest_xmin: TransactionId) {
-    // SAFETY: rel is open.
-    unsafe {
-        change(rel, |meta| {
-            meta.swept = dead;
-            meta.swept_before = oldest_xmin.into_inner();
-        });
-    }
+pub fn set_swept(rel: Open, dead: u64, oldest_xmin: TransactionId) {
+    change(rel, |meta| {
+        meta.swept = dead;
+        meta.swept_before = oldest_xmin.into_inner();
+    });
 }
 
 /// Changes block 0 under its exclusive lock and logs it. Returns what it was before.
-unsafe fn change(rel: Relation, edit: impl FnOnce(&mut Meta)) -> Meta {
-    // SAFETY: rel is open; `edit` may raise an ERROR before anything is changed.
+fn change(rel: Open, edit: impl FnOnce(&mut Meta)) -> Meta {
+    // SAFETY: `edit` may raise an ERROR before anything is changed.
     unsafe {
         let buf = buffer::read(rel, 0, std::ptr::null_mut());
         buffer::lock_exclusive(buf);
@@ -123,11 +121,11 @@ unsafe fn change(rel: Relation, edit: impl FnOnce(&mut Meta)) -> Meta {
     }
 }
 
-unsafe fn read_meta(rel: Relation) -> Option<Meta> {
-    // SAFETY: rel is open; the page is looked at under pin and shared lock.
+fn read_meta(rel: Open) -> Option<Meta> {
+    // SAFETY: the page is looked at under pin and shared lock.
     unsafe {
         // A file whose storage id is cached has a block 0.
-        if cached(rel).is_none() && relation::block_count(rel) == 0 {
+        if cached(rel).is_none() && rel.block_count() == 0 {
             return None;
         }
         let buf = buffer::read(rel, 0, std::ptr::null_mut());
@@ -139,10 +137,10 @@ unsafe fn read_meta(rel: Relation) -> Option<Meta> {
 }
 
 /// Raises an ERROR if block 1 is written: then block 0 cannot be one that a crash left unwritten.
-unsafe fn check_unwritten(rel: Relation) {
-    // SAFETY: rel is open; blocks are locked in ascending order.
+fn check_unwritten(rel: Open) {
+    // SAFETY: blocks are locked in ascending order.
     unsafe {
-        if relation::block_count(rel) <= 1 {
+        if rel.block_count() <= 1 {
             return;
         }
         let next = buffer::read(rel, 1, std::ptr::null_mut());
@@ -156,7 +154,7 @@ unsafe fn check_unwritten(rel: Relation) {
 }
 
 /// Reads the header of a locked block 0. None: the page is still zero, as a crash can leave it.
-unsafe fn look(rel: Relation, buf: Buffer) -> Option<Meta> {
+unsafe fn look(rel: Open, buf: Buffer) -> Option<Meta> {
     // SAFETY: pin and content lock are held by the caller.
     unsafe {
         let page = buffer::page(buf);
@@ -175,22 +173,18 @@ unsafe fn look(rel: Relation, buf: Buffer) -> Option<Meta> {
 }
 
 /// The storage id from the relation cache, without looking at the file.
-pub unsafe fn known_storage_id(rel: Relation) -> Option<u64> {
-    // SAFETY: rel is open.
-    unsafe { cached(rel) }
+pub fn known_storage_id(rel: Open) -> Option<u64> {
+    cached(rel)
 }
 
 /// The relation's storage id, or None while nothing was ever written to its file.
-pub unsafe fn storage_id(rel: Relation) -> Option<u64> {
-    // SAFETY: rel is open.
-    unsafe {
-        if let Some(id) = cached(rel) {
-            return Some(id);
-        }
-        let (id, _) = read(rel)?;
-        remember(rel, id);
-        Some(id)
+pub fn storage_id(rel: Open) -> Option<u64> {
+    if let Some(id) = cached(rel) {
+        return Some(id);
     }
+    let (id, _) = read(rel)?;
+    remember(rel, id);
+    Some(id)
 }
 
 fn new_storage_id() -> u64 {
@@ -205,17 +199,20 @@ fn new_storage_id() -> u64 {
 
 /// The relation's storage id. Makes the metapage first if there is none. Must be called before anything else
 /// is written to the relation, or heap would take block 0 for itself.
-pub unsafe fn ensure(rel: Relation) -> u64 {
-    // SAFETY: rel is open with at least RowExclusiveLock. The extension lock decides between two creators.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
+pub unsafe fn ensure(rel: Open) -> u64 {
+    // SAFETY: the lock is promised. The extension lock decides between two creators.
     unsafe {
         if let Some(id) = storage_id(rel) {
             return id;
         }
-        let needs_lock = !relation::is_local(rel);
+        let needs_lock = !rel.is_local();
         if needs_lock {
-            pg_sys::LockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+            pg_sys::LockRelationForExtension(rel.as_ptr(), pg_sys::ExclusiveLock as i32);
         }
-        let buf = if relation::block_count(rel) == 0 {
+        let buf = if rel.block_count() == 0 {
             buffer::extend_locked(rel)
         } else {
             let buf = buffer::read(rel, 0, std::ptr::null_mut());
@@ -231,14 +228,14 @@ pub unsafe fn ensure(rel: Relation) -> u64 {
                 let id = new_storage_id();
                 let header = Meta { storage_id: id, next_row: 0, swept: 0, swept_before: 0 }.header();
                 let mut vmbuffer: Buffer = 0;
-                pages::format_new(rel, buf, &mut vmbuffer, &header, &[], relation::needs_wal(rel));
+                pages::format_new(rel, buf, &mut vmbuffer, &header, &[], rel.needs_wal());
                 pg_sys::ReleaseBuffer(vmbuffer);
                 id
             }
         };
         buffer::unlock_release(buf);
         if needs_lock {
-            pg_sys::UnlockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+            pg_sys::UnlockRelationForExtension(rel.as_ptr(), pg_sys::ExclusiveLock as i32);
         }
         remember(rel, id);
         id
@@ -248,8 +245,8 @@ pub unsafe fn ensure(rel: Relation) -> u64 {
 /// Takes `count` row numbers off the counter and returns the first. The numbers are lost if the transaction
 /// ends without using them. If index entries may be made for them before their stripe is in the directory,
 /// use `directory::reserve`: it does both under one lock.
-pub unsafe fn reserve_rows(rel: Relation, count: u64) -> u64 {
-    // SAFETY: rel is open; block 0 is changed and logged under its exclusive lock.
+pub unsafe fn reserve_rows(rel: Open, count: u64) -> u64 {
+    // SAFETY: block 0 is changed and logged under its exclusive lock.
     unsafe {
         ensure(rel);
         change(rel, |meta| {
@@ -257,7 +254,7 @@ pub unsafe fn reserve_rows(rel: Relation, count: u64) -> u64 {
             let Some(next) = first.checked_add(count).filter(|&next| next <= ROW_LIMIT) else {
                 error::raise(
                     error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                    format!("table {} has used up its row numbers", relation::quoted_name(rel)),
+                    format!("table {} has used up its row numbers", rel.quoted_name()),
                     &format!("{first} of {ROW_LIMIT} row numbers are used, {count} more were asked for."),
                     "Rewrite the table with engine.colcompress_merge, which numbers its rows anew, or partition it.",
                 )

@@ -12,12 +12,13 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Page};
 use vector::Error;
 
 use super::page_header::{self, Header, PAYLOAD_BYTES, PAYLOAD_OFFSET, Parsed};
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
-use crate::host::{buffer, critical, error, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, critical, error};
 
 pub use super::page_header::PageOwner;
 
@@ -37,7 +38,7 @@ impl BlockRun {
 
 impl PageOwner {
     /// The owner of pages written by the current transaction (which gets an xid if it has none).
-    pub unsafe fn current(storage_id: u64, first_row: u64) -> Self {
+    pub fn current(storage_id: u64, first_row: u64) -> Self {
         // SAFETY: called inside a transaction.
         let writer = unsafe { pg_sys::GetTopFullTransactionId() }.value;
         Self { storage_id, first_row, writer }
@@ -70,7 +71,7 @@ unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
 /// Formats and logs a page that is new or empty, pinned and exclusively locked, and sets its visibility-map
 /// bits. `vmbuffer` is kept from call to call. The caller releases it at the end.
 pub unsafe fn format_new(
-    rel: Relation,
+    rel: Open,
     buf: Buffer,
     vmbuffer: &mut Buffer,
     header: &Header,
@@ -81,7 +82,7 @@ pub unsafe fn format_new(
     // critical section; inside are only plain stores and the server's own logging.
     unsafe {
         let block = pg_sys::BufferGetBlockNumber(buf);
-        pg_sys::visibilitymap_pin(rel, block, vmbuffer);
+        pg_sys::visibilitymap_pin(rel.as_ptr(), block, vmbuffer);
         critical::start();
         format(buffer::page(buf), header, payload);
         pg_sys::MarkBufferDirty(buf);
@@ -89,7 +90,7 @@ pub unsafe fn format_new(
             pg_sys::log_newpage_buffer(buf, true);
         }
         pg_sys::visibilitymap_set(
-            rel,
+            rel.as_ptr(),
             block,
             buf,
             0,
@@ -102,10 +103,10 @@ pub unsafe fn format_new(
 }
 
 /// Writes the header of an existing page anew and logs the page. The caller holds its exclusive lock.
-pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header) {
+pub(super) unsafe fn rewrite_logged(rel: Open, buf: Buffer, header: &Header) {
     // SAFETY: as in `format_new`.
     unsafe {
-        let logged = relation::needs_wal(rel);
+        let logged = rel.needs_wal();
         let bytes = page_header::encode(header);
         critical::start();
         let base = buffer::page(buf).cast::<u8>();
@@ -121,37 +122,22 @@ pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header)
 /// Writes `bytes` as a run of new stripe pages at the end of the file. The metapage exists
 /// (`metapage::ensure`). The pages mean nothing until a directory row names them; if none ever does, VACUUM
 /// gives them back.
-pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
-    // SAFETY: rel is open with at least RowExclusiveLock; the buffer protocol is described at the top.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
+pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
+    // SAFETY: the lock is promised; the buffer protocol is described at the top.
     unsafe {
-        let logged = relation::needs_wal(rel);
-        let needs_lock = !relation::is_local(rel);
+        let logged = rel.needs_wal();
+        let needs_lock = !rel.is_local();
         let mut vmbuffer: Buffer = 0;
         let mut run = BlockRun::EMPTY;
         if needs_lock {
-            pg_sys::LockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+            pg_sys::LockRelationForExtension(rel.as_ptr(), pg_sys::ExclusiveLock as i32);
         }
         for (number, payload) in bytes.chunks(PAYLOAD_BYTES).enumerate() {
             let Ok(page_number) = u32::try_from(number) else { error::internal("stripe has too many pages") };
-            let buf = buffer::extend_locked(rel);
-            let block = pg_sys::BufferGetBlockNumber(buf);
-            if number == 0 {
-                run.first_block = block;
-            }
-            if block != run.first_block + page_number || block == 0 {
-                error::internal(format!("block {block} does not continue the run at {}", run.first_block));
-            }
-            if block >= BLOCK_LIMIT {
-                error::raise(
-                    error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                    format!("table {} cannot be larger than 16 TB", relation::quoted_name(rel)),
-                    "",
-                    "Partition the table.",
-                );
-            }
-            if !pg_sys::PageIsNew(buffer::page(buf)) {
-                error::corrupt(rel, None, &format!("Block {block} past the end of the file is not empty."));
-            }
+            let buf = extend(rel, &mut run);
             format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
             buffer::unlock_release(buf);
             run.block_count = page_number + 1;
@@ -160,12 +146,40 @@ pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> Block
             }
         }
         if needs_lock {
-            pg_sys::UnlockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+            pg_sys::UnlockRelationForExtension(rel.as_ptr(), pg_sys::ExclusiveLock as i32);
         }
         if vmbuffer != 0 {
             pg_sys::ReleaseBuffer(vmbuffer);
         }
         run
+    }
+}
+
+/// Adds a page to a run at the end of the file: pinned, exclusively locked and empty. The caller holds the
+/// extension lock, and counts the page.
+unsafe fn extend(rel: Open, run: &mut BlockRun) -> Buffer {
+    // SAFETY: as `append_run`.
+    unsafe {
+        let buf = buffer::extend_locked(rel);
+        let block = pg_sys::BufferGetBlockNumber(buf);
+        if run.block_count == 0 {
+            run.first_block = block;
+        }
+        if block != run.first_block + run.block_count || block == 0 {
+            error::internal(format!("block {block} does not continue the run at {}", run.first_block));
+        }
+        if block >= BLOCK_LIMIT {
+            error::raise(
+                error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("table {} cannot be larger than 16 TB", rel.quoted_name()),
+                "",
+                "Partition the table.",
+            );
+        }
+        if !pg_sys::PageIsNew(buffer::page(buf)) {
+            error::corrupt(rel, None, &format!("Block {block} past the end of the file is not empty."));
+        }
+        buf
     }
 }
 
@@ -182,7 +196,7 @@ pub struct Expected {
 /// a short shared lock. Errors: `Corrupt` when a page is missing, is not a page of this stripe, or the range
 /// leaves the run; other I/O problems raise the server's ERROR.
 pub unsafe fn read_range(
-    rel: Relation,
+    rel: Open,
     run: BlockRun,
     expected: Expected,
     range: Range<u64>,
@@ -204,7 +218,7 @@ pub unsafe fn read_range(
         let take = left.min(PAYLOAD_BYTES - within);
         let block =
             run.first_block.checked_add(number).ok_or_else(|| Error::corrupt("run of blocks is too long"))?;
-        // SAFETY: rel is open; the page is looked at only under pin and shared lock, and copied out of it.
+        // SAFETY: the page is looked at only under pin and shared lock, and copied out of it.
         unsafe {
             let buf = buffer::read(rel, block, strategy);
             buffer::lock_shared(buf);

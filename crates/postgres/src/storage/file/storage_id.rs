@@ -6,7 +6,7 @@
 
 use super::metapage;
 use crate::host::fmgr::{argument, return_null};
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
@@ -31,7 +31,11 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: F
     let persistence = (*(*rel).rd_rel).relpersistence as u8;
     let readable =
         options::is_columnar(table) && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*rel).rd_islocaltemp);
-    let found = if readable && !relation::has_no_file_here(rel) { metapage::storage_id(rel) } else { None };
+    let found = if readable && !Open::of(rel).has_no_file_here() {
+        metapage::storage_id(Open::of(rel))
+    } else {
+        None
+    };
     pg_sys::relation_close(rel, lock);
     match found {
         Some(id) => Datum::from(id),

@@ -3,14 +3,15 @@
 //! Called for changes of pages that heap never makes: a stripe page is freed (`space::free`), or a proxy that
 //! nobody needs is removed (`row_proxy::unused`).
 
-use pgrx::pg_sys::{self, Buffer, Relation};
+use pgrx::pg_sys::{self, Buffer};
 
-use crate::host::{buffer, critical, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, critical};
 
 pub const BITS: u32 = pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN;
 
 /// Notes that not everything on a page is visible to everybody.
-pub unsafe fn clear(rel: Relation, block: pg_sys::BlockNumber, buf: Buffer, map: Buffer) {
+pub unsafe fn clear(rel: Open, block: pg_sys::BlockNumber, buf: Buffer, map: Buffer) {
     // SAFETY: as `change`.
     unsafe {
         let head = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
@@ -24,7 +25,7 @@ pub unsafe fn clear(rel: Relation, block: pg_sys::BlockNumber, buf: Buffer, map:
 /// exclusively, and its page of the map is pinned. `what` changes the page; it allocates nothing and raises
 /// no ERROR.
 pub unsafe fn change(
-    rel: Relation,
+    rel: Open,
     block: pg_sys::BlockNumber,
     buf: Buffer,
     map: Buffer,
@@ -32,12 +33,12 @@ pub unsafe fn change(
 ) {
     // SAFETY: inside the critical section are stores and the server's logging only.
     unsafe {
-        let logged = relation::needs_wal(rel);
+        let logged = rel.needs_wal();
         critical::start();
         let page = buffer::page(buf);
         what(page);
         pg_sys::MarkBufferDirty(buf);
-        pg_sys::visibilitymap_clear(rel, block, map, BITS as u8);
+        pg_sys::visibilitymap_clear(rel.as_ptr(), block, map, BITS as u8);
         if logged {
             buffer::lock_exclusive(map);
             pg_sys::XLogBeginInsert();

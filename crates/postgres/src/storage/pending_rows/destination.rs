@@ -9,48 +9,41 @@
 //! logical replication worker or another extension's C code. Tables that are published, or that a replication
 //! slot decodes, get hot rows only.
 
-use pgrx::pg_sys::{CommandId, Relation};
+use pgrx::pg_sys::CommandId;
 
 use super::set::Placement;
 use super::statement::{self, Insertion};
 use super::transaction;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::{decoding, published};
 
 /// Where rows of `command` into `rel` go, and whether the statement may ask for xmin and the like of rows
 /// that it has just inserted. None: they are hot rows, and this is not worth remembering.
-pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placement, bool)> {
-    // SAFETY: rel is open.
-    unsafe {
-        if transaction::is_committing() {
-            return None;
-        }
-        let insertion = statement::insertion(command)?;
-        if published::is_published(rel)
-            || has_exclusion_constraint(rel)
-            || decoding::is_decoded(rel).is_some()
-        {
-            return Some((Placement::Hot, false));
-        }
-        let looked_at = insertion == Insertion::NeedsTid;
-        let numbered = looked_at || has_index(rel) || has_after_row_trigger(rel);
-        Some((if numbered { Placement::Numbered } else { Placement::Deferred }, looked_at))
+pub(super) fn choose(rel: Open, command: CommandId) -> Option<(Placement, bool)> {
+    if transaction::is_committing() {
+        return None;
     }
+    let insertion = statement::insertion(command)?;
+    if published::is_published(rel) || has_exclusion_constraint(rel) || decoding::is_decoded(rel).is_some() {
+        return Some((Placement::Hot, false));
+    }
+    let looked_at = insertion == Insertion::NeedsTid;
+    let numbered = looked_at || has_index(rel) || has_after_row_trigger(rel);
+    Some((if numbered { Placement::Numbered } else { Placement::Deferred }, looked_at))
 }
 
-unsafe fn has_index(rel: Relation) -> bool {
-    // SAFETY: rel is open; relhasindex may be true without an index, never false with one.
-    unsafe { (*(*rel).rd_rel).relhasindex && !relation::indexes(rel).is_empty() }
+fn has_index(rel: Open) -> bool {
+    // `relhasindex` may be true without an index, never false with one.
+    rel.may_have_indexes() && !rel.indexes().is_empty()
 }
 
 /// Whether the table has an exclusion constraint. Its check reads the values of rows that conflict, also of
 /// rows of this very command. Rows in memory cannot be read.
-unsafe fn has_exclusion_constraint(rel: Relation) -> bool {
-    // SAFETY: as above.
-    unsafe { (*(*rel).rd_rel).relhasindex && relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
+fn has_exclusion_constraint(rel: Open) -> bool {
+    rel.may_have_indexes() && rel.count_indexes(|index| index.indisexclusion) > 0
 }
 
-unsafe fn has_after_row_trigger(rel: Relation) -> bool {
-    // SAFETY: rel is open; trigdesc is null without triggers.
-    unsafe { (*rel).trigdesc.as_ref().is_some_and(|triggers| triggers.trig_insert_after_row) }
+fn has_after_row_trigger(rel: Open) -> bool {
+    // SAFETY: trigdesc is null without triggers.
+    unsafe { (*rel.as_ptr()).trigdesc.as_ref().is_some_and(|triggers| triggers.trig_insert_after_row) }
 }

@@ -5,14 +5,14 @@
 //!
 //! Invariant: its columns never change, so that a worker may read them.
 
+use crate::host::worker;
 use std::sync::Arc;
-
-use pgrx::pg_sys::Relation;
 use stripe::{Background, EncodedStripe, encode_in_background};
+
 use vector::Vector;
 
 use super::{settings, write};
-use crate::host::worker;
+use crate::host::relation::Open;
 
 /// Encoding fewer bytes of values takes so little time that a thread is not worth while.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -34,13 +34,12 @@ pub(super) struct FinishedStripe {
 
 impl FinishedStripe {
     /// Has a worker encode the rows, if that is worth while and possible.
-    pub unsafe fn start_encoding(&mut self, rel: Relation) {
+    pub fn start_encoding(&mut self, rel: Open) {
         if self.bytes < WORTH_A_THREAD || !settings::encodes_in_background() {
             return;
         }
         let Ok(rows) = u32::try_from(self.rows) else { return };
-        // SAFETY: rel is open.
-        let options = unsafe { write::stripe_options(rel) };
+        let options = write::stripe_options(rel);
         write::expect_memory(&self.columns);
         let start = |work| worker::spawn("colonnade load", work);
         self.encoding = encode_in_background(rows, &self.columns, &options, start);

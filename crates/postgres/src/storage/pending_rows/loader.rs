@@ -8,10 +8,11 @@
 //! Invariant: the table is complete when [`Loader::finish`] has returned. An ERROR before that leaves pages
 //! without directory rows, which nobody sees.
 
-use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 
 use super::set::{PendingRows, Placement};
 use super::{Key, settings};
+use crate::host::relation::Open;
 use crate::storage::directory::age::Age;
 
 /// In which order rows are written.
@@ -31,17 +32,22 @@ pub struct Loader {
 impl Loader {
     /// A loader for `rel`, the relation that is written and whose options hold. `age` says who will see the
     /// rows. In this transaction commands after `command` see them.
-    pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId, age: Age) -> Self {
-        // SAFETY: rel is open with a lock that keeps everybody else out.
+    ///
+    /// # Safety
+    /// `rel` is locked so that everybody else is kept out.
+    pub unsafe fn new(rel: Open, order: LoadOrder, command: CommandId, age: Age) -> Self {
+        // SAFETY: the lock is promised.
         unsafe {
-            let key =
-                Key { table: (*rel).rd_id, subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
+            let key = Key { table: rel.oid(), subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
             Self { set: PendingRows::for_rewrite(rel, key, order == LoadOrder::Sorted, age) }
         }
     }
 
     /// Adds rows.
-    pub unsafe fn push(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+    ///
+    /// # Safety
+    /// `rel` is the loader's relation, and the slots have its row type.
+    pub unsafe fn push(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) {
         // SAFETY: rel is the loader's relation; slots have its row type.
         unsafe {
             self.set.push(rel, slots);
@@ -52,11 +58,8 @@ impl Loader {
     }
 
     /// Writes what is left.
-    pub unsafe fn finish(mut self, rel: Relation) {
-        // SAFETY: rel is the loader's relation.
-        unsafe {
-            debug_assert!(self.set.placement() == Placement::Deferred);
-            self.set.finish(rel);
-        }
+    pub fn finish(mut self, rel: Open) {
+        debug_assert!(self.set.placement() == Placement::Deferred);
+        self.set.finish(rel);
     }
 }

@@ -29,7 +29,9 @@ mod write;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use pgrx::pg_sys::{self, CommandId, Oid, Relation, SubTransactionId};
+use pgrx::pg_sys::{self, CommandId, Oid, SubTransactionId};
+
+use crate::host::relation::{Open, with_table};
 
 pub use loader::{LoadOrder, Loader};
 pub use order::Order;
@@ -78,10 +80,10 @@ pub fn any() -> bool {
 
 /// The set that rows of `command` into `rel` go to. None if they are to be ordinary hot rows and are not
 /// counted. The pointer is valid until the next call into the server.
-pub unsafe fn set_for(rel: Relation, command: CommandId, options: i32) -> Option<*mut PendingRows> {
-    // SAFETY: rel is open; catalog look-ups happen before the registry is touched.
+pub fn set_for(rel: Open, command: CommandId, options: i32) -> Option<*mut PendingRows> {
+    // SAFETY: catalog look-ups happen before the registry is touched.
     unsafe {
-        let key = Key { table: (*rel).rd_id, subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
+        let key = Key { table: rel.oid(), subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
         if let Some((last, set)) = LAST.get()
             && last == key
         {
@@ -131,13 +133,13 @@ fn forget(wanted: impl Fn(&Key) -> bool) {
 
 /// Writes this backend's rows of `rel` to the table, so that a scan or fetch that starts now finds them. The
 /// commands that inserted them may go on afterwards. Must not be called while a content lock is held.
-pub unsafe fn flush_relation(rel: Relation) {
+pub unsafe fn flush_relation(rel: Open) {
     if !any() {
         return;
     }
-    // SAFETY: rel is open; sets stay where they are while they write.
+    // SAFETY: sets stay where they are while they write.
     unsafe {
-        let table = (*rel).rd_id;
+        let table = rel.oid();
         for key in keys(|key| key.table == table) {
             if let Some(set) = pointer(&key) {
                 (*set).flush(rel);
@@ -154,9 +156,7 @@ unsafe fn flush_all() {
             if let Some(set) = pointer(&key)
                 && (*set).has_rows()
             {
-                let rel = pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32);
-                (*set).flush(rel);
-                pg_sys::table_close(rel, pg_sys::NoLock as i32);
+                with_table(key.table, pg_sys::RowExclusiveLock, |rel| (*set).flush(rel));
             }
         }
     }
@@ -166,13 +166,13 @@ unsafe fn flush_all() {
 /// CREATE TABLE AS, ALTER TABLE and REFRESH before the table may change its identity. COPY into many
 /// partitions calls it again and again, so it does nothing then, and the end of the statement writes the
 /// rows.
-pub unsafe fn finish_bulk_insert(rel: Relation) {
+pub unsafe fn finish_bulk_insert(rel: Open) {
     if !any() || statement::in_copy() {
         return;
     }
-    // SAFETY: rel is open.
+    // SAFETY: a set stays where it is while it is written; the command has locked its table.
     unsafe {
-        let (table, subtransaction) = ((*rel).rd_id, pg_sys::GetCurrentSubTransactionId());
+        let (table, subtransaction) = (rel.oid(), pg_sys::GetCurrentSubTransactionId());
         let done = keys(|key| key.table == table && key.subtransaction == subtransaction);
         for key in &done {
             if let Some(set) = pointer(key) {
@@ -200,9 +200,7 @@ unsafe fn finish_where(wanted: impl Fn(&Key) -> bool) {
             if !(*set).has_rows() {
                 continue;
             }
-            let rel = pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32);
-            (*set).finish(rel);
-            pg_sys::table_close(rel, pg_sys::NoLock as i32);
+            with_table(key.table, pg_sys::RowExclusiveLock, |rel| (*set).finish(rel));
         }
     }
     forget(|key| done.contains(key));
@@ -229,7 +227,7 @@ pub fn over_limit() -> bool {
 
 /// Writes the largest sets until the memory of all sets is below the limit. `rel` is the table of the set
 /// that grew.
-pub unsafe fn relieve(rel: Relation) {
+pub unsafe fn relieve(rel: Open) {
     while over_limit() {
         let largest = SETS.with_borrow_mut(|sets| {
             sets.values_mut().max_by_key(|set| set.bytes()).map(|set| &raw mut **set)
@@ -241,12 +239,10 @@ pub unsafe fn relieve(rel: Relation) {
                 return;
             }
             let table = (*set).key().table;
-            if table == (*rel).rd_id {
+            if table == rel.oid() {
                 (*set).spill(rel);
             } else {
-                let other = pg_sys::table_open(table, pg_sys::RowExclusiveLock as i32);
-                (*set).spill(other);
-                pg_sys::table_close(other, pg_sys::NoLock as i32);
+                with_table(table, pg_sys::RowExclusiveLock, |other| (*set).spill(other));
             }
         }
     }

@@ -12,8 +12,9 @@ use std::cmp::Ordering;
 use std::ffi::c_int;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, Datum, Oid, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, Datum, Oid, TupleTableSlot};
 
+use crate::host::relation::Open;
 use crate::options::SortKey;
 use crate::options::orderby::sort_operator;
 
@@ -73,15 +74,15 @@ pub struct Order {
 
 impl Order {
     /// The order that the table's option asks for. None if it asks for none.
-    pub unsafe fn new(rel: Relation, keys: &[SortKey]) -> Option<Self> {
+    pub fn new(rel: Open, keys: &[SortKey]) -> Option<Self> {
         if keys.is_empty() {
             return None;
         }
-        // SAFETY: rel is open; the keys are columns of it.
+        // SAFETY: the keys are columns of it.
         unsafe {
             let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
             let columns = keys.iter().filter_map(|key| column(rel, key)).collect::<Vec<_>>();
-            let descriptor = pg_sys::CreateTupleDescCopy((*rel).rd_att);
+            let descriptor = pg_sys::CreateTupleDescCopy(rel.descriptor());
             pg_sys::MemoryContextSwitchTo(old);
             (!columns.is_empty()).then_some(Self {
                 columns,
@@ -181,7 +182,7 @@ impl Order {
     }
 
     unsafe fn put_one(&mut self, slot: *mut TupleTableSlot) {
-        // SAFETY: as above.
+        // SAFETY: the sort copies the row, which is deconstructed and of its row type.
         unsafe {
             if !may_lack_columns(slot) {
                 pg_sys::tuplesort_puttupleslot(self.sort, slot);
@@ -233,12 +234,11 @@ unsafe fn may_lack_columns(slot: *mut TupleTableSlot) -> bool {
     }
 }
 
-unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {
+fn column(rel: Open, key: &SortKey) -> Option<Column> {
     // SAFETY: the attribute number is checked against the table's columns; look-ups may raise an ERROR.
     unsafe {
         let index = usize::try_from(key.attnum - 1).ok()?;
-        let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
-        let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(index)?;
+        let attribute = rel.columns().get(index)?;
         let operator = sort_operator(attribute.atttypid, key);
         let mut support = Box::new(pg_sys::SortSupportData {
             ssup_cxt: pg_sys::CurTransactionContext,

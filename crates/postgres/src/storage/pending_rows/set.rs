@@ -11,7 +11,7 @@
 //!
 //! Invariant: numbers are handed out in order, and only from a reservation that is in the directory.
 
-use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
+use pgrx::pg_sys::{self, SubTransactionId, TupleTableSlot};
 use std::sync::Arc;
 use stripe::Background;
 
@@ -19,7 +19,8 @@ use super::finished_stripe::FinishedStripe;
 use super::order::Order;
 use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 use crate::options;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::{self, sort_marks};
@@ -86,14 +87,8 @@ pub struct PendingRows {
 
 impl PendingRows {
     /// An empty set.
-    pub(super) unsafe fn new(
-        rel: Relation,
-        key: Key,
-        placement: Placement,
-        options: i32,
-        system_columns: bool,
-    ) -> Self {
-        // SAFETY: rel is open.
+    pub(super) fn new(rel: Open, key: Key, placement: Placement, options: i32, system_columns: bool) -> Self {
+        // SAFETY: the row type is that of an open relation.
         unsafe {
             let table_options = options::table_options(rel);
             let order = match placement {
@@ -102,7 +97,7 @@ impl PendingRows {
             };
             let columns = match placement {
                 Placement::Hot => Vec::new(),
-                _ => ColumnType::of_all((*rel).rd_att).into_iter().map(ColumnWriter::new).collect(),
+                _ => ColumnType::of_all(rel.descriptor()).into_iter().map(ColumnWriter::new).collect(),
             };
             Self {
                 key,
@@ -135,8 +130,8 @@ impl PendingRows {
 
     /// A set whose rows all become stripes. They are sorted as a whole, or stay in the order in which they
     /// come.
-    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool, age: Age) -> Self {
-        // SAFETY: rel is open.
+    pub(super) fn for_rewrite(rel: Open, key: Key, sorted: bool, age: Age) -> Self {
+        // SAFETY: the order is new, so nothing is sorted by it yet.
         unsafe {
             let mut set = Self::new(rel, key, Placement::Deferred, 0, false);
             set.threshold_rows = 0;
@@ -188,7 +183,7 @@ impl PendingRows {
     }
 
     /// Takes rows over. Slots get the table's OID, and their TIDs if the rows are numbered.
-    pub unsafe fn push(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+    pub unsafe fn push(&mut self, rel: Open, mut slots: &[*mut TupleTableSlot]) {
         // SAFETY: rel and slots are the callback's; all attributes are deconstructed before values are read.
         unsafe {
             self.check_whole(rel);
@@ -215,8 +210,8 @@ impl PendingRows {
     }
 
     /// Numbers as many of `slots` as the open stripe and the reservation have room for.
-    unsafe fn number(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) -> usize {
-        // SAFETY: rel is open.
+    unsafe fn number(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) -> usize {
+        // SAFETY: the slots are the callback's, whose command has locked the table for writing.
         unsafe {
             if self.reservation.as_ref().is_none_or(|numbers| numbers.next == numbers.end) {
                 self.close_full(rel);
@@ -237,7 +232,7 @@ impl PendingRows {
 
     /// Adds rows to the open stripe as long as they come in order. From the first row that does not, rows are
     /// sorted.
-    unsafe fn push_ordered(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+    unsafe fn push_ordered(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) {
         // SAFETY: the slots are deconstructed.
         unsafe {
             let Some(order) = &mut self.order else { return self.append_all(rel, slots) };
@@ -265,7 +260,7 @@ impl PendingRows {
     }
 
     /// Adds rows to the open stripe and to those after it.
-    unsafe fn append_all(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+    unsafe fn append_all(&mut self, rel: Open, mut slots: &[*mut TupleTableSlot]) {
         // SAFETY: the slots are deconstructed.
         unsafe {
             while !slots.is_empty() {
@@ -277,7 +272,7 @@ impl PendingRows {
     }
 
     /// Adds rows that fit into the open stripe, and closes it when it is full.
-    unsafe fn append(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+    unsafe fn append(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) {
         // SAFETY: slots are deconstructed.
         unsafe {
             for (index, column) in self.columns.iter_mut().enumerate() {
@@ -295,32 +290,28 @@ impl PendingRows {
 
     /// Closes the open stripe, which is full, and has it encoded while more rows come. Stripes before it are
     /// written first: only one is encoded at a time, so that memory stays bounded.
-    unsafe fn close_full(&mut self, rel: Relation) {
-        // SAFETY: rel is open.
-        unsafe {
-            let Some(mut stripe) = self.take_open() else { return };
-            stripe.full = true;
-            self.unwritten.push(stripe);
-            while self.unwritten.len() > 1 {
+    fn close_full(&mut self, rel: Open) {
+        let Some(mut stripe) = self.take_open() else { return };
+        stripe.full = true;
+        self.unwritten.push(stripe);
+        while self.unwritten.len() > 1 {
+            self.store_first(rel);
+        }
+        if let Some(stripe) = self.unwritten.first_mut() {
+            stripe.start_encoding(rel);
+            adjust_total(0, stripe.bytes_in_background());
+            if stripe.encoding.is_none() {
                 self.store_first(rel);
-            }
-            if let Some(stripe) = self.unwritten.first_mut() {
-                stripe.start_encoding(rel);
-                adjust_total(0, stripe.bytes_in_background());
-                if stripe.encoding.is_none() {
-                    self.store_first(rel);
-                }
             }
         }
     }
 
     /// Writes the stripe that was being encoded, if it is ready.
     #[inline]
-    unsafe fn store_encoded(&mut self, rel: Relation) {
+    fn store_encoded(&mut self, rel: Open) {
         let first = self.unwritten.first().and_then(|stripe| stripe.encoding.as_ref());
         if first.is_some_and(Background::is_done) {
-            // SAFETY: rel is open.
-            unsafe { self.store_first(rel) }
+            self.store_first(rel)
         }
     }
 
@@ -352,22 +343,19 @@ impl PendingRows {
     /// Writes the open rows. `full`: a limit was reached, so they become a stripe. A stripe stays in
     /// `unwritten` until it is in the table, because a subtransaction may catch the ERROR of a failed write,
     /// and then this command goes on.
-    pub(super) unsafe fn close(&mut self, rel: Relation, full: bool) {
-        // SAFETY: rel is open.
-        unsafe {
-            if let Some(mut stripe) = self.take_open() {
-                stripe.full = full;
-                self.unwritten.push(stripe);
-            }
-            while !self.unwritten.is_empty() {
-                self.store_first(rel);
-            }
+    pub(super) fn close(&mut self, rel: Open, full: bool) {
+        if let Some(mut stripe) = self.take_open() {
+            stripe.full = full;
+            self.unwritten.push(stripe);
+        }
+        while !self.unwritten.is_empty() {
+            self.store_first(rel);
         }
     }
 
     /// Writes the first unwritten stripe.
-    unsafe fn store_first(&mut self, rel: Relation) {
-        // SAFETY: rel is open.
+    fn store_first(&mut self, rel: Open) {
+        // SAFETY: the command that filled the set has locked its table for writing.
         unsafe {
             let Some(stripe) = self.unwritten.first_mut() else { return };
             adjust_total(stripe.bytes_in_background(), 0);
@@ -397,7 +385,7 @@ impl PendingRows {
         }
     }
 
-    unsafe fn drain_sort(&mut self, rel: Relation) {
+    fn drain_sort(&mut self, rel: Open) {
         // SAFETY: the sort's slot is deconstructed before it is read.
         unsafe {
             self.check_whole(rel);
@@ -415,10 +403,9 @@ impl PendingRows {
     }
 
     /// Raises an ERROR if rows of this command were lost with a sort.
-    unsafe fn check_whole(&self, rel: Relation) {
+    fn check_whole(&self, rel: Open) {
         if self.broken {
-            // SAFETY: rel is open.
-            let table = unsafe { relation::quoted_name(rel) };
+            let table = rel.quoted_name();
             error::raise(
                 error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("cannot continue loading table {table}"),
@@ -429,29 +416,23 @@ impl PendingRows {
     }
 
     /// Writes everything, because somebody is about to look. More rows may follow.
-    pub(super) unsafe fn flush(&mut self, rel: Relation) {
-        // SAFETY: rel is open.
-        unsafe {
-            self.drain_sort(rel);
-            self.close(rel, false);
-        }
+    pub(super) fn flush(&mut self, rel: Open) {
+        self.drain_sort(rel);
+        self.close(rel, false);
+
         self.in_stripes = false;
         self.hot_rows = 0;
     }
 
     /// Writes everything, because the command is over.
-    pub(super) unsafe fn finish(&mut self, rel: Relation) {
-        // SAFETY: rel is open.
-        unsafe {
-            self.drain_sort(rel);
-            self.close(rel, false);
-        }
+    pub(super) fn finish(&mut self, rel: Open) {
+        self.drain_sort(rel);
+        self.close(rel, false);
     }
 
     /// Writes the open rows to get their memory back.
-    pub(super) unsafe fn spill(&mut self, rel: Relation) {
-        // SAFETY: rel is open.
-        unsafe { self.close(rel, false) }
+    pub(super) fn spill(&mut self, rel: Open) {
+        self.close(rel, false)
     }
 
     /// A subtransaction below this set's has aborted. The stripes that it wrote have to be written again.

@@ -193,7 +193,7 @@ unsafe extern "C-unwind" fn utility(
     dest: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: as above.
+    // SAFETY: a hook of the server's; this frame owns nothing.
     unsafe {
         let before = guarded(|| before_utility(statement));
         let next = NEXT_UTILITY.next().unwrap_or(raw::standard_ProcessUtility);

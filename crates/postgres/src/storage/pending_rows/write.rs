@@ -6,13 +6,16 @@
 //!
 //! Invariant: nothing refers to pages that are not all written.
 
+use std::ops::Range;
+
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
 use vector::{Result, Values, Vector};
 
 use super::finished_stripe::FinishedStripe;
 use crate::convert::{ColumnReader, ColumnType};
+use crate::host::relation::Open;
 use crate::host::{error, heap_am, memory};
 use crate::options::{self, Compression};
 use crate::storage::directory::age::Age;
@@ -27,9 +30,12 @@ use crate::storage::space::runs;
 const BATCH_ROWS: usize = 500;
 
 /// Writes finished columns as one stripe, which is seen as `age` says. Waits for its worker if it has one.
-pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
+pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
-    // SAFETY: rel is open with at least RowExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let entry = match stripe.encoding.take().map(|encoding| encoding.wait(&look_for_interrupts)) {
             None => write_pages(rel, rows, &stripe.columns, stripe.first_row),
@@ -43,13 +49,16 @@ pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, co
 /// Writes the pages of one stripe of `rel` with `row_count` rows. The stripe is there once the caller has put
 /// it into the directory. `columns` has one flat vector for each attribute of the table, dropped ones
 /// included. Row numbers start at `first_row` (reserved before), or are taken from the table's counter.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
 pub unsafe fn write_pages(
-    rel: Relation,
+    rel: Open,
     row_count: u32,
     columns: &[Vector],
     first_row: Option<u64>,
 ) -> StripeEntry {
-    // SAFETY: rel is open with at least RowExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         expect_memory(columns);
         let how = StripeOptions { check: &look_for_interrupts, ..stripe_options(rel) };
@@ -61,9 +70,8 @@ pub unsafe fn write_pages(
 }
 
 /// How stripes are to be written by the options of `rel`.
-pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
-    // SAFETY: rel is open.
-    let table = unsafe { options::table_options(rel) };
+pub(super) fn stripe_options(rel: Open) -> StripeOptions<'static> {
+    let table = options::table_options(rel);
     StripeOptions {
         chunk_rows: table.chunk_group_row_limit,
         codec: match table.compression {
@@ -96,8 +104,11 @@ fn look_for_interrupts() -> Result<()> {
 }
 
 /// Puts an encoded stripe on pages.
-unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
-    // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
+unsafe fn put_pages(rel: Open, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
+    // SAFETY: the lock is promised; the run is complete before the directory names it.
     unsafe {
         pgrx::check_for_interrupts!();
         let row_count = encoded.row_count;
@@ -108,7 +119,7 @@ unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64
         };
         let owner = PageOwner::current(storage_id, first_row);
         let run = runs::write_run(rel, &encoded.bytes, owner);
-        pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
+        pg_sys::pgstat_count_heap_insert(rel.as_ptr(), i64::from(row_count));
         StripeEntry {
             storage_id,
             first_row,
@@ -127,8 +138,11 @@ unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64
 }
 
 /// Puts finished columns into the heap, row by row.
-pub(super) unsafe fn write_hot(rel: Relation, stripe: &FinishedStripe, command: CommandId, options: i32) {
-    // SAFETY: rel is open with at least RowExclusiveLock; heap gets filled slots of the table's row type.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
+pub(super) unsafe fn write_hot(rel: Open, stripe: &FinishedStripe, command: CommandId, options: i32) {
+    // SAFETY: the lock is promised; heap gets filled slots of the table's row type.
     unsafe {
         metapage::ensure(rel);
         let Some(insert) = heap_am::heap().multi_insert else { return };
@@ -136,15 +150,41 @@ pub(super) unsafe fn write_hot(rel: Relation, stripe: &FinishedStripe, command: 
             let mut slots = slots.to_vec();
             let count = slots.len() as i32;
             pg_guard_ffi_boundary(|| {
-                insert(rel, slots.as_mut_ptr(), count, command, options, std::ptr::null_mut());
+                insert(rel.as_ptr(), slots.as_mut_ptr(), count, command, options, std::ptr::null_mut());
             });
         });
     }
 }
 
+/// Puts some of the finished rows into slots, by way of room for as many values and nulls.
+unsafe fn fill(
+    slots: &[*mut TupleTableSlot],
+    stripe: &FinishedStripe,
+    rows: Range<usize>,
+    readers: &mut [ColumnReader],
+    (values, nulls): (&mut [pg_sys::Datum], &mut [bool]),
+) {
+    // SAFETY: the slots have as many columns as the table, and so have the rows.
+    unsafe {
+        for &slot in slots {
+            pg_sys::ExecClearTuple(slot);
+        }
+        for (index, (reader, column)) in readers.iter_mut().zip(stripe.columns.iter()).enumerate() {
+            reader.datums_in(column, rows.clone(), values, nulls);
+            for ((&slot, value), null) in slots.iter().zip(values.iter()).zip(nulls.iter()) {
+                *(*slot).tts_values.add(index) = *value;
+                *(*slot).tts_isnull.add(index) = *null;
+            }
+        }
+        for &slot in slots {
+            pg_sys::ExecStoreVirtualTuple(slot);
+        }
+    }
+}
+
 /// Calls `each` with the finished rows, a batch at a time. The slots are valid until `each` returns.
 pub(super) unsafe fn for_each_slot(
-    rel: Relation,
+    rel: Open,
     stripe: &FinishedStripe,
     mut each: impl FnMut(&[*mut TupleTableSlot]),
 ) {
@@ -152,18 +192,12 @@ pub(super) unsafe fn for_each_slot(
     // batch.
     unsafe {
         let batch = stripe.rows.min(BATCH_ROWS);
-        let descriptor = (*rel).rd_att;
+        let descriptor = rel.descriptor();
         let slots: Vec<_> = (0..batch)
             .map(|_| pg_sys::MakeSingleTupleTableSlot(descriptor, &raw const pg_sys::TTSOpsVirtual))
             .collect();
         let mut readers: Vec<_> = ColumnType::of_all(descriptor).into_iter().map(ColumnReader::new).collect();
-        let context = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
-            c"colonnade rows".as_ptr(),
-            0,
-            8 * 1024,
-            8 * 1024 * 1024,
-        );
+        let context = memory::reset_often(c"colonnade rows");
         let old = pg_sys::MemoryContextSwitchTo(context);
         let mut values = vec![pg_sys::Datum::null(); batch];
         let mut nulls = vec![true; batch];
@@ -171,19 +205,7 @@ pub(super) unsafe fn for_each_slot(
         while start < stripe.rows {
             let end = (start + batch).min(stripe.rows);
             let filled = slots.get(..end - start).unwrap_or(&slots);
-            for &slot in filled {
-                pg_sys::ExecClearTuple(slot);
-            }
-            for (index, (reader, column)) in readers.iter_mut().zip(stripe.columns.iter()).enumerate() {
-                reader.datums_in(column, start..end, &mut values, &mut nulls);
-                for ((&slot, value), null) in filled.iter().zip(&values).zip(&nulls) {
-                    *(*slot).tts_values.add(index) = *value;
-                    *(*slot).tts_isnull.add(index) = *null;
-                }
-            }
-            for &slot in filled {
-                pg_sys::ExecStoreVirtualTuple(slot);
-            }
+            fill(filled, stripe, start..end, &mut readers, (&mut values, &mut nulls));
             each(filled);
             for &slot in filled {
                 pg_sys::ExecClearTuple(slot);

@@ -11,11 +11,11 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 
 use encodings::{Chunk, Single};
-use pgrx::pg_sys::Relation;
 use stripe::OwnedChunk;
 use vector::{Error, LogicalType, Result, Vector};
 
 use super::stripe_on_pages::{Pages, StripeHandle};
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::codecs::ServerCodecs;
 
@@ -90,11 +90,8 @@ thread_local! {
 }
 
 /// A column chunk of `stripe`, whose directory entry is `entry`.
-///
-/// # Safety
-/// `rel` is open.
-pub unsafe fn of(
-    rel: Relation,
+pub fn of(
+    rel: Open,
     entry: &StripeEntry,
     stripe: &Rc<StripeHandle>,
     column: usize,
@@ -106,8 +103,7 @@ pub unsafe fn of(
         found.used.set(now);
         return Ok(found);
     }
-    // SAFETY: rel is open.
-    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+    let pages = Pages::new(rel, entry);
     let stored = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
     let many = match stripe.reader.logical(column) {
         Some(LogicalType::Text | LogicalType::Bytes) => stored.rows() / STRINGS,

@@ -13,13 +13,14 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::rc::Rc;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Result};
 
 use super::kept_chunk::KeptChunks;
 use crate::compat;
 use crate::host::numbers::NumberMap;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::pages::{self, BlockRun, Expected};
 
@@ -36,23 +37,31 @@ const NEW: usize = 64;
 const NEW_COLUMN: usize = 4;
 
 /// Reads a stripe's bytes from the pages of a relation.
-pub struct Pages {
-    rel: Relation,
+pub struct Pages<'a> {
+    rel: Open<'a>,
     run: BlockRun,
     expected: Expected,
     strategy: pg_sys::BufferAccessStrategy,
 }
 
-impl Pages {
-    /// The pages of `entry` in `rel`. `strategy` may be null. A big scan passes its ring of buffers.
-    pub unsafe fn new(rel: Relation, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
-        Self { rel, run: entry.run, expected: entry.expected(), strategy }
+impl<'a> Pages<'a> {
+    /// Pages of `entry` in `rel`.
+    pub fn new(rel: Open<'a>, entry: &StripeEntry) -> Self {
+        Self { rel, run: entry.run, expected: entry.expected(), strategy: std::ptr::null_mut() }
+    }
+
+    /// `new` for a big scan, which has a ring of buffers.
+    ///
+    /// # Safety
+    /// `strategy` is null or stays until the last read.
+    pub unsafe fn by(rel: Open<'a>, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
+        Self { strategy, ..Self::new(rel, entry) }
     }
 }
 
-impl StripeBytes for Pages {
+impl StripeBytes for Pages<'_> {
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
-        // SAFETY: whoever made this holds the relation open.
+        // SAFETY: the strategy is null or stays, as `by` says.
         unsafe { pages::read_range(self.rel, self.run, self.expected, range, self.strategy, out) }
     }
 }
@@ -123,15 +132,13 @@ thread_local! {
 }
 
 /// Opens the stripe of a directory entry, or finds it open.
-pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
-    // SAFETY: rel is open.
-    let file = unsafe { compat::file_number(&compat::locator(rel)) };
+pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
+    let file = compat::file_number(&compat::locator(rel));
     let key = (file, entry.storage_id, entry.first_row);
     if let Some(found) = OPENED.with_borrow_mut(|opened| opened.find(&key)) {
         return Ok(found);
     }
-    // SAFETY: rel is open.
-    let reader = unsafe { open_anew(rel, entry)? };
+    let reader = open_anew(rel, entry)?;
     let kept = KeptChunks::default();
     OPENED.with_borrow_mut(|all| {
         let used = Cell::new(all.clock);
@@ -143,9 +150,8 @@ pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<StripeHandle
 }
 
 /// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
-pub unsafe fn open_anew(rel: Relation, entry: &StripeEntry) -> Result<StripeReader> {
-    // SAFETY: rel is open.
-    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+pub fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
+    let pages = Pages::new(rel, entry);
     let end = entry
         .footer_offset
         .checked_add(u64::from(entry.footer_length))

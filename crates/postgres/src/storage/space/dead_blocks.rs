@@ -2,26 +2,28 @@
 //!
 //! Asked by packing, which decides whether VACUUM pays, and by `engine.storage_health`.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
 use super::free;
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::file::hot_runs;
 use crate::storage::file::page_header::{self, Header, Parsed};
 use crate::storage::file::pages::BlockRun;
 
 /// How many stripe pages belong to none of these stripes: pages of loads that were rolled back, and of
 /// stripes that were replaced. Pages that somebody is just writing do not count.
-pub unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
-    // SAFETY: rel is open; pages are looked at under pin and shared lock.
+pub fn dead_blocks(rel: Open, live: impl Iterator<Item = BlockRun>) -> u32 {
+    // SAFETY: pages are looked at under pin and shared lock.
     unsafe {
         let mut dead = 0;
         let mut vmbuffer: pg_sys::Buffer = 0;
-        for span in hot_runs::hot_spans(live, relation::block_count(rel)) {
+        for span in hot_runs::hot_spans(live, rel.block_count()) {
             for block in span.start..span.end {
-                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
+                let status =
+                    u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer));
                 if status & pg_sys::VISIBILITYMAP_ALL_FROZEN == 0
-                    || pg_sys::GetRecordedFreeSpace(rel, block) > 0
+                    || pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > 0
                 {
                     continue;
                 }

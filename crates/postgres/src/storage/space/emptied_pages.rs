@@ -16,10 +16,11 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer};
 
+use crate::host::buffer;
 use crate::host::buffer::PAGE_BYTES;
-use crate::host::{buffer, relation};
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::hot_runs;
 use crate::storage::file::metapage;
@@ -31,48 +32,46 @@ const EMPTY: usize = 8_150;
 const UNUSED: u32 = 0;
 
 /// Whether the free space map takes a page for empty. A hint: the page has to be looked at.
-pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
-    // SAFETY: rel is open.
-    unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
+pub fn seems_empty(rel: Open, block: BlockNumber) -> bool {
+    // SAFETY: a look into a fork of an open relation.
+    unsafe { pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > EMPTY }
 }
 
 /// The first of `count` consecutive pages that are empty now, as near to the beginning of a part of the file
 /// as possible. Reads pages only where the free space map takes that many in a row for empty, and corrects
 /// the map where it is wrong.
-pub unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
-    // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
-    unsafe {
-        let runs = entries::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
-        for span in hot_runs::hot_spans(runs, relation::block_count(rel).min(within.end)) {
-            let start = span.start.max(within.start);
-            if span.end.saturating_sub(start) < count {
-                continue;
-            }
-            let mut length = 0;
-            for block in start..span.end {
-                pgrx::check_for_interrupts!();
-                length = if seems_empty(rel, block) { length + 1 } else { 0 };
-                if length == count {
-                    match (block + 1 - count..=block).rev().find(|&at| !check(rel, at)) {
-                        None => return Some(block + 1 - count),
-                        Some(used) => length = block - used,
-                    }
+pub fn find(rel: Open, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
+    // What is found here is looked at again when it is taken.
+    let runs = entries::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
+    for span in hot_runs::hot_spans(runs, rel.block_count().min(within.end)) {
+        let start = span.start.max(within.start);
+        if span.end.saturating_sub(start) < count {
+            continue;
+        }
+        let mut length = 0;
+        for block in start..span.end {
+            pgrx::check_for_interrupts!();
+            length = if seems_empty(rel, block) { length + 1 } else { 0 };
+            if length == count {
+                match (block + 1 - count..=block).rev().find(|&at| !check(rel, at)) {
+                    None => return Some(block + 1 - count),
+                    Some(used) => length = block - used,
                 }
             }
         }
-        None
     }
+    None
 }
 
 /// How many pages right before a block are empty now.
-pub unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
-    // SAFETY: rel is open and has the block. The metapage is not asked.
-    let count = unsafe { (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count() };
+pub fn before(rel: Open, block: BlockNumber) -> u32 {
+    // The metapage is not asked.
+    let count = (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Whether a page is empty that the free space map takes for empty. Corrects the map if it is not.
-unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
+fn check(rel: Open, block: BlockNumber) -> bool {
     // SAFETY: rel is open and has the block.
     unsafe {
         let buf = buffer::read(rel, block, std::ptr::null_mut());
@@ -81,14 +80,14 @@ unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
         let free = pg_sys::PageGetHeapFreeSpace(buffer::page(buf));
         buffer::unlock_release(buf);
         if !empty {
-            pg_sys::RecordPageWithFreeSpace(rel, block, free.min(EMPTY));
+            pg_sys::RecordPageWithFreeSpace(rel.as_ptr(), block, free.min(EMPTY));
         }
         empty
     }
 }
 
 /// The page, exclusively locked, if it is still empty.
-pub(super) unsafe fn take(rel: Relation, block: BlockNumber) -> Option<Buffer> {
+pub(super) unsafe fn take(rel: Open, block: BlockNumber) -> Option<Buffer> {
     // SAFETY: the page is changed and logged by the caller before its lock is released.
     unsafe {
         let buf = buffer::read(rel, block, std::ptr::null_mut());

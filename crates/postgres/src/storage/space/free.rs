@@ -11,11 +11,12 @@
 //! Dead versions count in step 3, so a page is freed only after they were pruned. The pruning is what cancels
 //! queries of standbys that could still read the stripe.
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer};
 
 use super::emptied_pages;
+use crate::host::buffer;
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
-use crate::host::{buffer, relation};
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::{entries, old_versions};
 use crate::storage::file::hot_runs;
@@ -24,35 +25,15 @@ use crate::storage::file::pages::BlockRun;
 use crate::storage::file::{metapage, visibility_bits};
 
 /// Frees the pages that can be freed, and returns how many.
-pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> u64 {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
+pub unsafe fn reclaim(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> u64 {
+    // SAFETY: the lock is promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
-        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
-        let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
         let mut vmbuffer: Buffer = 0;
-        for span in spans {
-            for block in span.start..span.end {
-                // Skips pages that can be no stripe pages. A stripe page is marked all-frozen from the start,
-                // unless somebody has thrown the map away, and the free space map does not know it. But what
-                // that map says of wholly empty pages may be from before a crash, as it is not logged.
-                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
-                if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
-                    || (pg_sys::GetRecordedFreeSpace(rel, block) > 0
-                        && !emptied_pages::seems_empty(rel, block))
-                {
-                    continue;
-                }
-                pgrx::check_for_interrupts!();
-                let buf = buffer::read(rel, block, strategy);
-                buffer::lock_shared(buf);
-                if let Some(owner) = stripe_owner(buf) {
-                    candidates.push((block, owner));
-                }
-                buffer::unlock_release(buf);
-            }
-        }
+        let mut candidates = unnamed(rel, storage_id, &mut vmbuffer, strategy);
         candidates.retain(|(_, owner)| ended(owner.writer));
         let mut freed = 0;
         if !candidates.is_empty() {
@@ -74,15 +55,55 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
             pg_sys::ReleaseBuffer(vmbuffer);
         }
         if freed > 0 {
-            pg_sys::FreeSpaceMapVacuum(rel);
+            pg_sys::FreeSpaceMapVacuum(rel.as_ptr());
         }
         freed
     }
 }
 
+/// Stripe pages, each with its owner, that no version of any row of the directory names.
+unsafe fn unnamed(
+    rel: Open,
+    storage_id: u64,
+    vmbuffer: &mut Buffer,
+    strategy: pg_sys::BufferAccessStrategy,
+) -> Vec<(BlockNumber, PageOwner)> {
+    let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
+    let spans = hot_runs::hot_spans(runs, rel.block_count());
+    let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
+    // SAFETY: pages are looked at under pin and shared lock.
+    unsafe {
+        for span in spans {
+            for block in span.start..span.end {
+                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away,
+                // and the free space map never hears of them; but what it says of wholly empty pages may be
+                // from before a crash, as it is not logged.
+                let status = u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, vmbuffer));
+                if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
+                    || (pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > 0
+                        && !emptied_pages::seems_empty(rel, block))
+                {
+                    continue;
+                }
+                pgrx::check_for_interrupts!();
+                let buf = buffer::read(rel, block, strategy);
+                buffer::lock_shared(buf);
+                if let Some(owner) = stripe_owner(buf) {
+                    candidates.push((block, owner));
+                }
+                buffer::unlock_release(buf);
+            }
+        }
+    }
+    candidates
+}
+
 /// Frees the pages of a stripe that this transaction has written but not put into the directory.
-pub unsafe fn give_back(rel: Relation, entry: &StripeEntry) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock. A page that is another's stays.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
+pub unsafe fn give_back(rel: Open, entry: &StripeEntry) {
+    // SAFETY: the lock is promised. A page that is another's stays.
     unsafe {
         let owner = PageOwner::current(entry.storage_id, entry.first_row);
         let mut vmbuffer: Buffer = 0;
@@ -96,6 +117,8 @@ pub unsafe fn give_back(rel: Relation, entry: &StripeEntry) {
     }
 }
 
+/// # Safety
+/// The buffer is pinned and locked.
 pub(super) unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
     // SAFETY: pinned and locked by the caller.
     unsafe {
@@ -111,7 +134,7 @@ pub(super) unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
 }
 
 /// Whether the transaction with this full id is over (a prepared one is not).
-pub unsafe fn ended(writer: u64) -> bool {
+pub fn ended(writer: u64) -> bool {
     // SAFETY: plain look-ups of the transaction system.
     unsafe {
         let next = pg_sys::ReadNextFullTransactionId().value;
@@ -129,7 +152,7 @@ pub unsafe fn ended(writer: u64) -> bool {
 /// Makes a page of `owner`'s an empty heap page, and tells the free space map. False: the page is not that
 /// owner's.
 pub(super) unsafe fn free_page(
-    rel: Relation,
+    rel: Open,
     block: BlockNumber,
     owner: PageOwner,
     vmbuffer: &mut Buffer,
@@ -138,7 +161,7 @@ pub(super) unsafe fn free_page(
     // SAFETY: pins and look-ups come before the critical section; inside are stores and the server's logging
     // only.
     unsafe {
-        pg_sys::visibilitymap_pin(rel, block, vmbuffer);
+        pg_sys::visibilitymap_pin(rel.as_ptr(), block, vmbuffer);
         let buf = buffer::read(rel, block, strategy);
         buffer::lock_exclusive(buf);
         if stripe_owner(buf) != Some(owner) {
@@ -149,7 +172,11 @@ pub(super) unsafe fn free_page(
             pg_sys::PageInit(page, PAGE_BYTES, 0);
         });
         buffer::unlock_release(buf);
-        pg_sys::RecordPageWithFreeSpace(rel, block, PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>());
+        pg_sys::RecordPageWithFreeSpace(
+            rel.as_ptr(),
+            block,
+            PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>(),
+        );
         true
     }
 }

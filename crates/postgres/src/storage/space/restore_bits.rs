@@ -7,34 +7,40 @@
 //!
 //! Invariant: bits are set only on pages that carry a stripe's header.
 
-use pgrx::pg_sys::{self, Buffer, Relation};
+use pgrx::pg_sys::{self, Buffer};
 
 use super::free;
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
 use crate::storage::file::visibility_bits::BITS;
 
 /// Marks the pages of all stripes that the directory names.
-pub unsafe fn restore(rel: Relation, strategy: pg_sys::BufferAccessStrategy) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock, so nobody frees a page meanwhile.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
+pub unsafe fn restore(rel: Open, strategy: pg_sys::BufferAccessStrategy) {
+    // SAFETY: the lock is promised, so nobody frees a page meanwhile.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return };
-        let blocks = relation::block_count(rel);
+        let blocks = rel.block_count();
         let mut vmbuffer: Buffer = 0;
         for run in entries::all_versions(storage_id).into_iter().map(|entry| entry.run) {
             let end = run.first_block.saturating_add(run.block_count).min(blocks);
             for block in run.first_block..end {
-                if u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer)) & BITS == BITS {
+                if u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer)) & BITS
+                    == BITS
+                {
                     continue;
                 }
                 pgrx::check_for_interrupts!();
-                pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
+                pg_sys::visibilitymap_pin(rel.as_ptr(), block, &raw mut vmbuffer);
                 let buf = buffer::read(rel, block, strategy);
                 buffer::lock_exclusive(buf);
                 if free::stripe_owner(buf).is_some() {
                     let none = pg_sys::InvalidTransactionId;
-                    pg_sys::visibilitymap_set(rel, block, buf, 0, vmbuffer, none, BITS as u8);
+                    pg_sys::visibilitymap_set(rel.as_ptr(), block, buf, 0, vmbuffer, none, BITS as u8);
                 }
                 buffer::unlock_release(buf);
             }

@@ -8,21 +8,25 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer};
 
 use super::{emptied_pages, free};
 use crate::compat;
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::file::page_header::{Header, PAYLOAD_BYTES};
 use crate::storage::file::pages::{BLOCK_LIMIT, BlockRun, PageOwner, append_run, format_new};
 
 /// Writes `bytes` as a run of stripe pages. The metapage exists (`metapage::ensure`). The pages mean nothing
 /// until a directory row names them; if none ever does, VACUUM gives them back.
-pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
-    // SAFETY: rel is open with at least RowExclusiveLock.
+///
+/// # Safety
+/// `rel` is locked with at least RowExclusiveLock.
+pub unsafe fn write_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
+    // SAFETY: the lock is promised.
     unsafe {
         compat::serializable_write(rel);
-        let may_reuse = compat::holds_lock((*rel).rd_id, pg_sys::ShareUpdateExclusiveLock);
+        let may_reuse = compat::holds_lock(rel.oid(), pg_sys::ShareUpdateExclusiveLock);
         let reused = if may_reuse { write_to_emptied(rel, bytes, owner, &(1..BLOCK_LIMIT)) } else { None };
         reused.unwrap_or_else(|| append_run(rel, bytes, owner))
     }
@@ -31,7 +35,7 @@ pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockR
 /// `write_run` on pages that hot rows have left, within a part of the file. None if there are not enough of
 /// them in a row. The caller holds ShareUpdateExclusiveLock.
 pub unsafe fn write_to_emptied(
-    rel: Relation,
+    rel: Open,
     bytes: &[u8],
     owner: PageOwner,
     within: &Range<BlockNumber>,
@@ -40,21 +44,21 @@ pub unsafe fn write_to_emptied(
     unsafe {
         let block_count = u32::try_from(bytes.len().div_ceil(PAYLOAD_BYTES)).ok()?;
         let first_block = emptied_pages::find(rel, block_count, within)?;
-        let logged = relation::needs_wal(rel);
+        let logged = rel.needs_wal();
         let mut vmbuffer: Buffer = 0;
         let mut written = 0;
         for (page_number, payload) in (0..).zip(bytes.chunks(PAYLOAD_BYTES)) {
             pgrx::check_for_interrupts!();
             let block = first_block + page_number;
-            pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
+            pg_sys::visibilitymap_pin(rel.as_ptr(), block, &raw mut vmbuffer);
             let Some(buf) = emptied_pages::take(rel, block) else { break };
             // Clears the bits first, so that setting them is logged. Replaying that record is what updates
             // the free space map on a standby or after a crash.
             let bits = pg_sys::VISIBILITYMAP_VALID_BITS as u8;
-            pg_sys::visibilitymap_clear(rel, block, vmbuffer, bits);
+            pg_sys::visibilitymap_clear(rel.as_ptr(), block, vmbuffer, bits);
             format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
             buffer::unlock_release(buf);
-            pg_sys::RecordPageWithFreeSpace(rel, block, 0);
+            pg_sys::RecordPageWithFreeSpace(rel.as_ptr(), block, 0);
             written += 1;
         }
         let whole = written == block_count;

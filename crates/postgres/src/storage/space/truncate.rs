@@ -18,11 +18,12 @@
 
 use std::time::{Duration, Instant};
 
-use pgrx::pg_sys::{self, BlockNumber, Relation};
+use pgrx::pg_sys::{self, BlockNumber};
 
 use super::emptied_pages;
 use crate::compat;
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
 
@@ -37,21 +38,21 @@ const BETWEEN: i64 = 10_000;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether the table's options allow it.
-pub unsafe fn is_allowed(rel: Relation) -> bool {
-    // SAFETY: rel is open; tables of ours have heap's options.
+pub fn is_allowed(rel: Open) -> bool {
+    // SAFETY: tables of ours have heap's options.
     unsafe {
-        let options = (*rel).rd_options.cast::<pg_sys::StdRdOptions>();
+        let options = (*rel.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();
         options.is_null() || (*options).vacuum_truncate
     }
 }
 
 /// Cuts off the empty pages at the end of the file, if that is worth while, and returns how many. The caller
 /// holds ShareUpdateExclusiveLock.
-pub unsafe fn tail(rel: Relation) -> u32 {
-    // SAFETY: rel is open; everything is looked at under the lock.
+pub unsafe fn tail(rel: Open) -> u32 {
+    // SAFETY: everything is looked at under the lock.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let blocks = relation::block_count(rel);
+        let blocks = rel.block_count();
         let named = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
         let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max().unwrap_or(1);
         let empty =
@@ -63,7 +64,7 @@ pub unsafe fn tail(rel: Relation) -> u32 {
         let lock = pg_sys::AccessExclusiveLock as i32;
         if !(0..TRIES).any(|_| {
             pgrx::check_for_interrupts!();
-            let got = pg_sys::ConditionalLockRelation(rel, lock);
+            let got = pg_sys::ConditionalLockRelation(rel.as_ptr(), lock);
             if !got {
                 pg_sys::pg_usleep(BETWEEN);
             }
@@ -72,30 +73,30 @@ pub unsafe fn tail(rel: Relation) -> u32 {
             return 0;
         }
         let end = end_of_rows(rel, storage_id);
-        let cut = relation::block_count(rel).saturating_sub(end);
+        let cut = rel.block_count().saturating_sub(end);
         if cut > 0 {
-            pg_sys::RelationTruncate(rel, end);
+            pg_sys::RelationTruncate(rel.as_ptr(), end);
         }
-        pg_sys::UnlockRelation(rel, lock);
+        pg_sys::UnlockRelation(rel.as_ptr(), lock);
         cut
     }
 }
 
 /// One past the last block that has to stay. If somebody waits for the table, it stops early, and the answer
 /// is larger than needed.
-unsafe fn end_of_rows(rel: Relation, storage_id: u64) -> BlockNumber {
+unsafe fn end_of_rows(rel: Open, storage_id: u64) -> BlockNumber {
     // SAFETY: the table is locked exclusively.
     unsafe {
         let named = entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run);
         let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max();
         let floor = floor.unwrap_or(1).max(1);
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
-        let mut end = relation::block_count(rel);
+        let mut end = rel.block_count();
         let mut looked = Instant::now();
         while end > floor {
             pgrx::check_for_interrupts!();
             if looked.elapsed() > LOOK {
-                if pg_sys::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32) {
+                if pg_sys::LockHasWaitersRelation(rel.as_ptr(), pg_sys::AccessExclusiveLock as i32) {
                     break;
                 }
                 looked = Instant::now();

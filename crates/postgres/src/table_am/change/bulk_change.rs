@@ -22,12 +22,12 @@ use std::ffi::c_void;
 use pgrx::PgList;
 use pgrx::pg_sys::{
     self, CmdType, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Oid, PlannedStmt, QueryDesc,
-    Relation, SubTransactionId, TM_FailureData, TM_Result, TupleTableSlot,
+    SubTransactionId, TM_FailureData, TM_Result, TupleTableSlot,
 };
 
-use super::cold_change::{self, UNCHANGED};
-use super::successor_locks;
-use crate::host::relation;
+use super::request::UNCHANGED;
+use super::{cold_change, successor_locks};
+use crate::host::relation::{Open, with_index};
 use crate::options;
 use crate::storage::change::delete_bitmap::{self, Change, Probe};
 use crate::storage::change::stripe_lock;
@@ -37,8 +37,8 @@ use crate::storage::pending_rows;
 
 /// What a claim says of a row. None: the row has to be changed by itself, which is always so if `alone` is
 /// set and the row is alive.
-unsafe fn probe(
-    rel: Relation,
+fn probe(
+    rel: Open,
     at: ItemPointerData,
     cid: CommandId,
     alone: bool,
@@ -48,8 +48,7 @@ unsafe fn probe(
         return None;
     }
     let row = tid::row_of(at)?;
-    // SAFETY: rel is open.
-    match delete_bitmap::probe(unsafe { (*rel).rd_id }, row, cid) {
+    match delete_bitmap::probe(rel.oid(), row, cid) {
         Probe::Alive if !alone => Some((row, TM_Result::TM_Ok)),
         Probe::Killed(writer) => {
             *failure = TM_FailureData { ctid: at, xmax: writer, cmax: cid, ..UNCHANGED };
@@ -60,8 +59,8 @@ unsafe fn probe(
 }
 
 /// Deletes a row of a claimed stripe.
-pub(super) unsafe fn delete(
-    rel: Relation,
+pub(super) fn delete(
+    rel: Open,
     at: ItemPointerData,
     cid: CommandId,
     alone: bool,
@@ -72,7 +71,7 @@ pub(super) unsafe fn delete(
         let (row, result) = probe(rel, at, cid, alone, failure)?;
         if result == TM_Result::TM_Ok {
             delete_bitmap::mark(rel, row, cid, None);
-            pg_sys::pgstat_count_heap_delete(rel);
+            pg_sys::pgstat_count_heap_delete(rel.as_ptr());
         }
         Some(result)
     }
@@ -80,7 +79,7 @@ pub(super) unsafe fn delete(
 
 /// Updates a row of a claimed stripe.
 pub(super) unsafe fn update(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     slot: *mut TupleTableSlot,
     cid: CommandId,
@@ -109,8 +108,8 @@ thread_local! {
 
 /// Counts a change of a row of a stripe that the command has locked. Claims the stripe once there were enough
 /// changes.
-pub(super) unsafe fn count(rel: Relation, entry: &StripeEntry, cid: CommandId) {
-    // SAFETY: rel is open; statements run inside transactions.
+pub(super) unsafe fn count(rel: Open, entry: &StripeEntry, cid: CommandId) {
+    // SAFETY: statements run inside transactions.
     unsafe {
         if let Some(changed) = delete_bitmap::due(entry, cid)
             && may_claim(cid)
@@ -163,20 +162,20 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
             // of its own.
             table.is_null()
                 || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
-                || options::is_colcompress(table)
-                    && !has_before_trigger(table, is_update)
-                    && (!is_update || keeps_unique_keys(table, (*plan).rtable))
+                || options::is_colcompress(Open::of(table))
+                    && !has_before_trigger(Open::of(table), is_update)
+                    && (!is_update || keeps_unique_keys(Open::of(table), (*plan).rtable))
         })
     }
 }
 
 /// Whether a table has a BEFORE row trigger that a DELETE or, with `is_update`, an UPDATE may fire. An UPDATE
 /// also fires triggers of DELETE, for rows that it moves to another partition.
-unsafe fn has_before_trigger(rel: Relation, is_update: bool) -> bool {
-    // SAFETY: rel is open.
+fn has_before_trigger(rel: Open, is_update: bool) -> bool {
+    // SAFETY: the relation cache's own list, looked at before the server is called again.
     unsafe {
-        let triggers = (*rel).trigdesc;
-        let deletes = !is_update || (*(*rel).rd_rel).relispartition;
+        let triggers = (*rel.as_ptr()).trigdesc;
+        let deletes = !is_update || (*rel.form()).relispartition;
         !triggers.is_null()
             && (is_update && (*triggers).trig_update_before_row
                 || deletes && (*triggers).trig_delete_before_row)
@@ -196,16 +195,16 @@ unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
 /// The columns that an UPDATE may set, apart from what its BEFORE triggers set. Null if the statement does
 /// not tell. All generated columns count: the statement does not say which of them depend on the columns that
 /// it names (`extraUpdatedCols` is always empty in newer minor versions).
-unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
+unsafe fn columns_set(rel: Open, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
     // SAFETY: as `never_waits`.
     unsafe {
         let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
         for entry in PgList::<pg_sys::RangeTblEntry>::from_pg(range_table).iter_ptr() {
-            if (*entry).relid == (*rel).rd_id {
+            if (*entry).relid == rel.oid() {
                 set = pg_sys::bms_add_members(set, (*entry).updatedCols);
             }
         }
-        let desc = (*rel).rd_att;
+        let desc = rel.descriptor();
         if !set.is_null() && !(*desc).constr.is_null() && (*(*desc).constr).has_generated_stored {
             let columns = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));
             for column in columns.iter().filter(|column| column.attgenerated != 0) {
@@ -218,11 +217,11 @@ unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_
 }
 
 /// Whether the running statement certainly leaves these columns alone.
-pub(super) unsafe fn leaves_alone(rel: Relation, columns: *const pg_sys::Bitmapset) -> bool {
+pub(super) unsafe fn leaves_alone(rel: Open, columns: *const pg_sys::Bitmapset) -> bool {
     // SAFETY: as `never_waits`.
     unsafe {
         let Some(query) = pending_rows::running_query() else { return false };
-        let triggers = (*rel).trigdesc;
+        let triggers = (*rel.as_ptr()).trigdesc;
         if !triggers.is_null() && (*triggers).trig_update_before_row {
             return false;
         }
@@ -234,11 +233,11 @@ pub(super) unsafe fn leaves_alone(rel: Relation, columns: *const pg_sys::Bitmaps
 }
 
 /// Whether an UPDATE sets no column that a unique index or an exclusion constraint looks at.
-unsafe fn keeps_unique_keys(rel: Relation, range_table: *mut pg_sys::List) -> bool {
+unsafe fn keeps_unique_keys(rel: Open, range_table: *mut pg_sys::List) -> bool {
     // SAFETY: as `never_waits`.
     unsafe {
         let set = columns_set(rel, range_table);
-        !set.is_null() && relation::indexes(rel).into_iter().all(|index| !is_unique_by(index, set))
+        !set.is_null() && rel.indexes().into_iter().all(|index| !is_unique_by(index, set))
     }
 }
 
@@ -246,19 +245,18 @@ unsafe fn keeps_unique_keys(rel: Relation, range_table: *mut pg_sys::List) -> bo
 unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
     // SAFETY: the index is open for as long as its form is looked at.
     unsafe {
-        let open = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
-        let form = (*open).rd_index;
-        let mut found = false;
-        if (*form).indisunique || (*form).indisexclusion {
+        with_index(index, pg_sys::AccessShareLock, |open| {
+            let form = (*open.as_ptr()).rd_index;
+            if !(*form).indisunique && !(*form).indisexclusion {
+                return false;
+            }
             let keys = (*form).indkey.values.as_slice(usize::try_from((*form).indnatts).unwrap_or(0));
-            found = !pg_sys::RelationGetIndexPredicate(open).is_null()
+            !pg_sys::RelationGetIndexPredicate(open.as_ptr()).is_null()
                 || keys.iter().any(|&key| {
                     let member = i32::from(key) - pg_sys::FirstLowInvalidHeapAttributeNumber;
                     key == 0 || pg_sys::bms_is_member(member, columns)
-                });
-        }
-        pg_sys::index_close(open, pg_sys::NoLock as i32);
-        found
+                })
+        })
     }
 }
 
@@ -268,14 +266,14 @@ unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
 /// FOR KEY SHARE goes together with an UPDATE in bulk, because such an UPDATE leaves keys alone. This
 /// function then locks the new version, and the caller locks the old one.
 pub(super) unsafe fn settle(
-    rel: Relation,
+    rel: Open,
     entry: &StripeEntry,
     row: u64,
     cid: CommandId,
     mode: LockTupleMode::Type,
     wait: LockWaitPolicy::Type,
 ) -> Result<(), (TM_Result::Type, TM_FailureData)> {
-    // SAFETY: rel is open; nothing is locked or pinned while this waits.
+    // SAFETY: nothing is locked or pinned while this waits.
     unsafe {
         let mut at = tid::cold_tid(row);
         if !stripe_lock::has_bitmap(entry) {

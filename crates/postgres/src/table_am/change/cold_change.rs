@@ -14,15 +14,16 @@
 //! Invariant: others' predicate locks are looked for after the row is buried: see `row_proxy::visibility`.
 
 use pgrx::pg_sys::{
-    self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
-    TM_FailureData, TM_Result, TransactionId, TupleTableSlot, XLTW_Oper, uint8,
+    self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Snapshot, TM_FailureData,
+    TM_Result, TransactionId, TupleTableSlot, XLTW_Oper,
 };
 
+use super::request::{ChangeRequest, LockRequest, UNCHANGED};
 use super::{bulk_change, cold_chain, successor_locks};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::{self, Outcome, Pinned, Replaced};
 use crate::storage::change::{delete_bitmap, stripe_lock};
 use crate::storage::directory::StripeEntry;
@@ -31,14 +32,6 @@ use crate::storage::file::{metapage, tid};
 use crate::storage::{decoding, directory};
 use crate::table_am::read::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use crate::table_am::read::{moved, own_writes, row_versions};
-
-/// The failure data of a TM_Result that has nothing to tell, as the server fills it.
-pub(super) const UNCHANGED: TM_FailureData = TM_FailureData {
-    ctid: ItemPointerData { ip_blkid: pg_sys::BlockIdData { bi_hi: 0, bi_lo: 0 }, ip_posid: 0 },
-    xmax: pg_sys::InvalidTransactionId,
-    cmax: pg_sys::InvalidCommandId,
-    traversed: false,
-};
 
 /// A cold row that is being changed or locked.
 struct Target {
@@ -50,12 +43,13 @@ struct Target {
 /// Keeps the row's stripe where it is. For a row that was moved, it fails as heap would and names the mover,
 /// so that the caller goes on at the new place.
 unsafe fn target(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     cid: CommandId,
     failure: &mut TM_FailureData,
 ) -> Result<Target, TM_Result::Type> {
-    // SAFETY: rel is open.
+    // SAFETY: a DELETE, UPDATE or lock of the server's, which has locked the table; the snapshot is a
+    // constant.
     unsafe {
         *failure = TM_FailureData { ctid: at, ..UNCHANGED };
         own_writes::flush(rel);
@@ -82,7 +76,7 @@ unsafe fn target(
 /// Locks a row that has not been deleted in bulk. If the wait policy is `Error` and it would have to wait,
 /// the ERROR names the user's table and not the catalog.
 unsafe fn lock_proxy(
-    rel: Relation,
+    rel: Open,
     target: &Target,
     cid: CommandId,
     mode: LockTupleMode::Type,
@@ -113,26 +107,25 @@ unsafe fn lock_proxy(
 }
 
 /// Raises the ERROR of NOWAIT.
-pub(super) unsafe fn would_block(rel: Relation) -> ! {
-    // SAFETY: rel is open.
-    let name = unsafe { relation::name(rel) };
+pub(super) fn would_block(rel: Open) -> ! {
+    let name = rel.name();
     let message = format!("could not obtain lock on row in relation \"{name}\"");
     error::raise(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message, "", "")
 }
 
 /// Waits for a transaction that is changing a row, if the policy allows to wait. False: the policy does not.
 pub(super) unsafe fn wait_for(
-    rel: Relation,
+    rel: Open,
     whom: TransactionId,
     at: &mut ItemPointerData,
     wait: LockWaitPolicy::Type,
     what: XLTW_Oper::Type,
 ) -> bool {
-    // SAFETY: rel is open; nothing is locked or pinned here.
+    // SAFETY: nothing is locked or pinned here.
     unsafe {
         if wait == LockWaitPolicy::LockWaitBlock {
             delete_bitmap::write_all();
-            pg_sys::XactLockTableWait(whom, rel, at, what);
+            pg_sys::XactLockTableWait(whom, rel.as_ptr(), at, what);
             return true;
         }
         let over = pg_sys::ConditionalXactLockTableWait(whom);
@@ -145,21 +138,19 @@ pub(super) unsafe fn wait_for(
 
 /// Locks a row in order to change it.
 unsafe fn take(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
-    cid: CommandId,
-    crosscheck: Snapshot,
-    wait: bool,
+    change: &mut ChangeRequest,
     mode: LockTupleMode::Type,
-    failure: &mut TM_FailureData,
 ) -> Result<(Target, Pinned), TM_Result::Type> {
     // SAFETY: as the server calls tuple_delete and tuple_update.
     unsafe {
-        let policy = if wait { LockWaitPolicy::LockWaitBlock } else { LockWaitPolicy::LockWaitSkip };
-        let target = target(rel, at, cid, failure)?;
-        match lock_proxy(rel, &target, cid, mode, policy) {
+        let crosscheck = change.crosscheck;
+        let policy = if change.wait { LockWaitPolicy::LockWaitBlock } else { LockWaitPolicy::LockWaitSkip };
+        let target = target(rel, at, change.cid, change.failure)?;
+        match lock_proxy(rel, &target, change.cid, mode, policy) {
             Outcome::Failed(result, why) => {
-                *failure = why;
+                *change.failure = why;
                 Err(if result == TM_Result::TM_WouldBlock { TM_Result::TM_BeingModified } else { result })
             }
             Outcome::Locked(_) if !crosscheck.is_null() && !is_seen(rel, &target, crosscheck) => {
@@ -171,8 +162,11 @@ unsafe fn take(
 }
 
 /// Whether a snapshot sees the row.
-unsafe fn is_seen(rel: Relation, target: &Target, snapshot: Snapshot) -> bool {
-    // SAFETY: rel is open, the snapshot live.
+///
+/// # Safety
+/// The snapshot is live.
+unsafe fn is_seen(rel: Open, target: &Target, snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
     unsafe {
         (moved::is_old(target.storage_id, target.entry.inserter)
             || directory::find(target.storage_id, target.row, snapshot)
@@ -181,7 +175,7 @@ unsafe fn is_seen(rel: Relation, target: &Target, snapshot: Snapshot) -> bool {
     }
 }
 
-unsafe fn refuse_invisible(result: TM_Result::Type, what: &str) {
+fn refuse_invisible(result: TM_Result::Type, what: &str) {
     if result == TM_Result::TM_Invisible {
         let message = format!("attempted to {what} invisible tuple");
         error::raise(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, "", "");
@@ -189,7 +183,7 @@ unsafe fn refuse_invisible(result: TM_Result::Type, what: &str) {
 }
 
 /// Buries a locked row, carries others' locks over to its successor and tells serializable readers.
-unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
+unsafe fn bury(rel: Open, target: &Target, proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
     // SAFETY: the row is locked, so that others can but lock it FOR KEY SHARE, and that only where its
     // successor is a hot row of this transaction's.
     unsafe {
@@ -202,28 +196,26 @@ unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPoi
 
 /// `tuple_delete` of a cold row.
 pub(super) unsafe fn delete(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
-    cid: CommandId,
-    crosscheck: Snapshot,
-    wait: bool,
-    failure: &mut TM_FailureData,
+    change: &mut ChangeRequest,
     changing_partition: bool,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
-        let alone = changing_partition || !crosscheck.is_null();
+        let cid = change.cid;
+        let alone = changing_partition || !change.crosscheck.is_null();
         decoding::tell_of_change(rel);
         if changing_partition {
             // The next steps may wait: for a lock on the other partition, in its triggers, or for the
             // inserter of a duplicate.
             delete_bitmap::write_all();
         }
-        if let Some(result) = bulk_change::delete(rel, at, cid, alone, failure) {
+        if let Some(result) = bulk_change::delete(rel, at, cid, alone, change.failure) {
             return result;
         }
         let mode = LockTupleMode::LockTupleExclusive;
-        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, mode, failure) {
+        let (target, proxy) = match take(rel, at, change, mode) {
             Ok(taken) => taken,
             Err(result) => {
                 refuse_invisible(result, "delete");
@@ -235,34 +227,32 @@ pub(super) unsafe fn delete(
         if !alone {
             bulk_change::count(rel, &target.entry, cid);
         }
-        pg_sys::pgstat_count_heap_delete(rel);
+        pg_sys::pgstat_count_heap_delete(rel.as_ptr());
         TM_Result::TM_Ok
     }
 }
 
 /// `tuple_update` of a cold row: the slot's row becomes a hot one.
 pub(super) unsafe fn update(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     slot: *mut TupleTableSlot,
-    cid: CommandId,
-    crosscheck: Snapshot,
-    wait: bool,
-    failure: &mut TM_FailureData,
+    change: &mut ChangeRequest,
     mode: &mut LockTupleMode::Type,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
         *mode = LockTupleMode::LockTupleNoKeyExclusive;
-        let alone = !crosscheck.is_null();
+        let cid = change.cid;
+        let alone = !change.crosscheck.is_null();
         decoding::tell_of_change(rel);
-        if let Some(result) = bulk_change::update(rel, at, slot, cid, alone, failure) {
+        if let Some(result) = bulk_change::update(rel, at, slot, cid, alone, change.failure) {
             return result;
         }
         if changes_key(rel, at, slot) {
             *mode = LockTupleMode::LockTupleExclusive;
         }
-        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, *mode, failure) {
+        let (target, proxy) = match take(rel, at, change, *mode) {
             Ok(taken) => taken,
             Err(result) => {
                 refuse_invisible(result, "update");
@@ -279,31 +269,31 @@ pub(super) unsafe fn update(
 }
 
 /// Inserts the new version of a cold row, as a hot one.
-pub(super) unsafe fn insert_successor(rel: Relation, slot: *mut TupleTableSlot, cid: CommandId) {
+pub(super) unsafe fn insert_successor(rel: Open, slot: *mut TupleTableSlot, cid: CommandId) {
     // SAFETY: as the server calls tuple_update.
     unsafe {
-        heap_guarded!(tuple_insert(rel, slot, cid, 0, std::ptr::null_mut()));
+        heap_guarded!(tuple_insert(rel.as_ptr(), slot, cid, 0, std::ptr::null_mut()));
         // Takes back the insertion that heap has counted.
-        pg_sys::pgstat_count_heap_insert(rel, -1);
-        pg_sys::pgstat_count_heap_update(rel, false);
+        pg_sys::pgstat_count_heap_insert(rel.as_ptr(), -1);
+        pg_sys::pgstat_count_heap_update(rel.as_ptr(), false);
     }
 }
 
 /// Whether the new version of a cold row has other values in key columns. This decides which lock an UPDATE
 /// of the row needs.
-unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
-    // SAFETY: rel is open; both slots have its row type.
+unsafe fn changes_key(rel: Open, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
+    // SAFETY: both slots have its row type.
     unsafe {
         let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
-        let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel, kind);
+        let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel.as_ptr(), kind);
         if keys.is_null() || bulk_change::leaves_alone(rel, keys) {
             pg_sys::bms_free(keys);
             return false;
         }
-        let old = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let old = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut place = at;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        let mut changed = !pg_sys::table_tuple_fetch_row_version(rel, &raw mut place, any, old);
+        let mut changed = !pg_sys::table_tuple_fetch_row_version(rel.as_ptr(), &raw mut place, any, old);
         let mut member = -1;
         while !changed {
             member = pg_sys::bms_next_member(keys, member);
@@ -314,7 +304,7 @@ unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSl
             let Some(column) = usize::try_from(attribute).ok().and_then(|at| at.checked_sub(1)) else {
                 continue;
             };
-            let form = (*(*rel).rd_att).attrs.as_ptr().add(column);
+            let form = (*rel.descriptor()).attrs.as_ptr().add(column);
             let value = |slot: *mut TupleTableSlot| {
                 let mut null = false;
                 let value = pg_sys::slot_getattr(slot, attribute, &raw mut null);
@@ -331,38 +321,28 @@ unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSl
 }
 
 /// `tuple_lock` of a cold row. `at` becomes the TID of the version that was locked.
-pub(super) unsafe fn lock(
-    rel: Relation,
-    at: &mut ItemPointerData,
-    snapshot: Snapshot,
-    slot: *mut TupleTableSlot,
-    cid: CommandId,
-    mode: LockTupleMode::Type,
-    wait: LockWaitPolicy::Type,
-    flags: uint8,
-    failure: &mut TM_FailureData,
-) -> TM_Result::Type {
+pub(super) unsafe fn lock(rel: Open, at: &mut ItemPointerData, request: &mut LockRequest) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
-        let target = match target(rel, *at, cid, failure) {
+        let target = match target(rel, *at, request.cid, request.failure) {
             Ok(target) => target,
-            Err(TM_Result::TM_Invisible) => return invisible(rel, *at, slot),
+            Err(TM_Result::TM_Invisible) => return invisible(rel, *at, request.slot),
             Err(result) => return result,
         };
-        match lock_proxy(rel, &target, cid, mode, wait) {
+        match lock_proxy(rel, &target, request.cid, request.mode, request.wait) {
             Outcome::Locked(proxy) => {
                 proxy.release();
-                row_versions::fetch(rel, &target.entry, target.row, slot);
+                row_versions::fetch(rel, &target.entry, target.row, request.slot);
                 TM_Result::TM_Ok
             }
             Outcome::Failed(TM_Result::TM_Updated, why)
-                if u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0 =>
+                if u32::from(request.flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0 =>
             {
                 *at = why.ctid;
-                cold_chain::lock_successor(rel, at, why.xmax, snapshot, slot, cid, mode, wait, flags, failure)
+                cold_chain::lock_successor(rel, at, why.xmax, request)
             }
             Outcome::Failed(result, why) => {
-                *failure = why;
+                *request.failure = why;
                 result
             }
         }
@@ -371,7 +351,7 @@ pub(super) unsafe fn lock(
 
 /// The row was inserted by this very command, or by a transaction that is still at work. Makes the slot say
 /// by whom.
-unsafe fn invisible(rel: Relation, at: ItemPointerData, slot: *mut TupleTableSlot) -> TM_Result::Type {
+unsafe fn invisible(rel: Open, at: ItemPointerData, slot: *mut TupleTableSlot) -> TM_Result::Type {
     // SAFETY: the slot is the table's. The row may have no values yet; who asks looks at xmin.
     unsafe {
         (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;

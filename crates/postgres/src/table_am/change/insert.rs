@@ -17,6 +17,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, SubTransactionId, TupleTableSlot, uint32};
 
+use crate::host::relation::Open;
 use crate::storage::directory;
 use crate::storage::file::{metapage, tid};
 use crate::storage::pending_rows::{self, PendingRows};
@@ -27,11 +28,14 @@ thread_local! {
 }
 
 /// Makes the metapage, and takes the locks that index insertion may need.
-pub(super) unsafe fn get_ready(rel: Relation) {
-    // SAFETY: rel is open with RowExclusiveLock.
+///
+/// # Safety
+/// `rel` is locked with RowExclusiveLock.
+pub(super) unsafe fn get_ready(rel: Open) {
+    // SAFETY: the lock is promised.
     unsafe {
         metapage::ensure(rel);
-        if (*(*rel).rd_rel).relhasindex {
+        if rel.may_have_indexes() {
             prepare_for_indexes();
         }
     }
@@ -60,6 +64,7 @@ pub unsafe extern "C-unwind" fn tuple_insert(
 ) {
     // SAFETY: heap's own callback with the arguments that the server gave.
     unsafe {
+        let rel = Open::of(rel);
         if let Some(set) = pending_rows::set_for(rel, cid, options)
             && (*set).next_hot(1) == 0
         {
@@ -68,7 +73,7 @@ pub unsafe extern "C-unwind" fn tuple_insert(
         }
         get_ready(rel);
         let Some(call) = heap().tuple_insert else { return };
-        pg_guard_ffi_boundary(|| call(rel, slot, cid, options, state));
+        pg_guard_ffi_boundary(|| call(rel.as_ptr(), slot, cid, options, state));
     }
 }
 
@@ -84,6 +89,7 @@ pub unsafe extern "C-unwind" fn multi_insert(
 ) {
     // SAFETY: as above; the server gives `count` slots.
     unsafe {
+        let rel = Open::of(rel);
         let all = std::slice::from_raw_parts(slots, usize::try_from(count).unwrap_or(0));
         let set = pending_rows::set_for(rel, cid, options);
         let hot = set.map_or(all.len(), |set| (*set).next_hot(all.len()));
@@ -91,7 +97,7 @@ pub unsafe extern "C-unwind" fn multi_insert(
         if hot > 0 {
             get_ready(rel);
             let Some(call) = heap().multi_insert else { return };
-            pg_guard_ffi_boundary(|| call(rel, slots, hot as c_int, cid, options, state));
+            pg_guard_ffi_boundary(|| call(rel.as_ptr(), slots, hot as c_int, cid, options, state));
         }
         if let Some(set) = set
             && !kept.is_empty()
@@ -102,7 +108,7 @@ pub unsafe extern "C-unwind" fn multi_insert(
 }
 
 /// Hands rows to the pending rows of their command.
-unsafe fn keep(set: *mut PendingRows, rel: Relation, slots: &[*mut TupleTableSlot]) {
+unsafe fn keep(set: *mut PendingRows, rel: Open, slots: &[*mut TupleTableSlot]) {
     // SAFETY: nothing between `set_for` and here removes the set.
     unsafe {
         for &slot in slots {
@@ -125,17 +131,18 @@ pub unsafe extern "C-unwind" fn tuple_insert_speculative(
     state: BulkInsertState,
     token: uint32,
 ) {
-    // SAFETY: as above.
+    // SAFETY: as the server calls it.
     unsafe {
+        let rel = Open::of(rel);
         get_ready(rel);
         let Some(call) = heap().tuple_insert_speculative else { return };
-        pg_guard_ffi_boundary(|| call(rel, slot, cid, options, state, token));
+        pg_guard_ffi_boundary(|| call(rel.as_ptr(), slot, cid, options, state, token));
     }
 }
 
 /// `finish_bulk_insert`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn finish_bulk_insert(rel: Relation, _options: c_int) {
-    // SAFETY: rel is open.
-    unsafe { pending_rows::finish_bulk_insert(rel) }
+    // SAFETY: as the server calls it.
+    unsafe { pending_rows::finish_bulk_insert(Open::of(rel)) }
 }

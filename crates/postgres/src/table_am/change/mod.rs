@@ -6,10 +6,12 @@
 //! - `cold_chain`: from a tombstone to the row's next version, as heap follows a chain
 //! - `successor_locks`: locks that an updated cold row passes on to its next version
 //! - `bulk_change`: deletes and updates many rows of one stripe by bits
+//! - `request`: what the server asks for when it has a row changed or locked
 
 pub mod bulk_change;
 pub mod cold_chain;
 pub mod cold_change;
 pub mod insert;
 pub mod modify;
+pub mod request;
 pub mod successor_locks;

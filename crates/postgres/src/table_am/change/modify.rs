@@ -10,13 +10,16 @@ use pgrx::pg_sys::{
     TM_FailureData, TM_Result, TupleTableSlot, uint8,
 };
 
+use super::request::{ChangeRequest, LockRequest};
 use super::{cold_change, insert};
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::file::{metapage, tid};
 use crate::table_am::read::moved;
 
 /// `tuple_delete`: hot rows go straight through.
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn tuple_delete(
     rel: Relation,
     tid: ItemPointer,
@@ -29,12 +32,14 @@ pub unsafe extern "C-unwind" fn tuple_delete(
 ) -> TM_Result::Type {
     // SAFETY: this frame owns nothing.
     unsafe {
+        let rel = Open::of(rel);
         if tid::is_cold(*tid) {
-            return delete_cold(rel, tid, cid, crosscheck, wait, failure, changing_partition);
+            let mut change = ChangeRequest { cid, crosscheck, wait, failure: &mut *failure };
+            return delete_cold(rel, tid, &mut change, changing_partition);
         }
         write_bulk_changes();
         let result = heap_direct!(tuple_delete(
-            rel,
+            rel.as_ptr(),
             tid,
             cid,
             snapshot,
@@ -46,7 +51,8 @@ pub unsafe extern "C-unwind" fn tuple_delete(
         if result != TM_Result::TM_Deleted {
             return result;
         }
-        delete_moved(rel, tid, cid, wait, failure, changing_partition)
+        let mut change = ChangeRequest { cid, crosscheck, wait, failure: &mut *failure };
+        delete_moved(rel, tid, &mut change, changing_partition)
     }
 }
 
@@ -54,19 +60,17 @@ pub unsafe extern "C-unwind" fn tuple_delete(
 /// row when it was moved. So `crosscheck` sees it, too, and is not asked.
 #[pg_guard]
 unsafe extern "C-unwind" fn delete_moved(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
-    cid: CommandId,
-    wait: bool,
-    failure: *mut TM_FailureData,
+    change: &mut ChangeRequest,
     changing_partition: bool,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it; what heap says of the failure is good until the second attempt.
     unsafe {
-        while let Some(place) = moved::place(rel, *tid, (*failure).xmax) {
+        change.crosscheck = std::ptr::null_mut();
+        while let Some(place) = moved::place(rel, *tid, change.failure.xmax) {
             *tid = place;
-            let none = std::ptr::null_mut();
-            let result = cold_change::delete(rel, place, cid, none, wait, &mut *failure, changing_partition);
+            let result = cold_change::delete(rel, place, change, changing_partition);
             if result != TM_Result::TM_Deleted {
                 return result;
             }
@@ -86,31 +90,29 @@ unsafe fn write_bulk_changes() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn write_claims() {
-    // SAFETY: as above.
+    // SAFETY: no content lock is held, as `write_bulk_changes` says.
     unsafe { delete_bitmap::write_all() }
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn delete_cold(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
-    cid: CommandId,
-    crosscheck: Snapshot,
-    wait: bool,
-    failure: *mut TM_FailureData,
+    change: &mut ChangeRequest,
     changing_partition: bool,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
-        let result = cold_change::delete(rel, *tid, cid, crosscheck, wait, &mut *failure, changing_partition);
+        let result = cold_change::delete(rel, *tid, change, changing_partition);
         if result != TM_Result::TM_Deleted {
             return result;
         }
-        delete_moved(rel, tid, cid, wait, failure, changing_partition)
+        delete_moved(rel, tid, change, changing_partition)
     }
 }
 
 /// `tuple_update`.
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn tuple_update(
     rel: Relation,
@@ -126,32 +128,34 @@ pub unsafe extern "C-unwind" fn tuple_update(
 ) -> TM_Result::Type {
     // SAFETY: heap's callback with the server's arguments.
     unsafe {
+        let rel = Open::of(rel);
         metapage::ensure(rel);
+        let mut change = ChangeRequest { cid, crosscheck, wait, failure: &mut *failure };
         let mut result = if tid::is_cold(*tid) {
             *update_indexes = true;
-            cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode)
+            cold_change::update(rel, *tid, slot, &mut change, &mut *mode)
         } else {
             delete_bitmap::write_all();
             heap_guarded!(tuple_update(
-                rel,
+                rel.as_ptr(),
                 tid,
                 slot,
                 cid,
                 snapshot,
                 crosscheck,
                 wait,
-                failure,
+                change.failure,
                 mode,
                 update_indexes
             ))
         };
+        change.crosscheck = std::ptr::null_mut();
         while result == TM_Result::TM_Deleted
-            && let Some(place) = moved::place(rel, *tid, (*failure).xmax)
+            && let Some(place) = moved::place(rel, *tid, change.failure.xmax)
         {
             *tid = place;
             *update_indexes = true;
-            let none = std::ptr::null_mut();
-            result = cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
+            result = cold_change::update(rel, place, slot, &mut change, &mut *mode);
         }
         // Index insertion follows and may need the directory. It does not follow where heap keeps the new
         // version on the same page.
@@ -163,6 +167,7 @@ pub unsafe extern "C-unwind" fn tuple_update(
 }
 
 /// `tuple_lock`: hot rows go straight through.
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn tuple_lock(
     rel: Relation,
     tid: ItemPointer,
@@ -176,10 +181,13 @@ pub unsafe extern "C-unwind" fn tuple_lock(
 ) -> TM_Result::Type {
     // SAFETY: this frame owns nothing.
     unsafe {
+        let rel = Open::of(rel);
         let place = place_of(tid, slot);
         if tid::is_cold(place) {
             *tid = place;
-            return lock_cold(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
+            let failure = &mut *failure;
+            let mut request = LockRequest { snapshot, slot, cid, mode, wait, flags, failure };
+            return lock_cold(rel, tid, &mut request);
         }
         write_bulk_changes();
         // A caller that does not want to wait for others waits for a mover all the same, because a mover does
@@ -187,11 +195,22 @@ pub unsafe extern "C-unwind" fn tuple_lock(
         let is_error = wait == LockWaitPolicy::LockWaitError;
         let policy = if is_error { LockWaitPolicy::LockWaitSkip } else { wait };
         loop {
-            let result =
-                heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, policy, flags, failure));
+            let result = heap_direct!(tuple_lock(
+                rel.as_ptr(),
+                tid,
+                snapshot,
+                slot,
+                cid,
+                mode,
+                policy,
+                flags,
+                failure
+            ));
             match result {
                 TM_Result::TM_Deleted => {
-                    return lock_moved(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
+                    let failure = &mut *failure;
+                    let mut request = LockRequest { snapshot, slot, cid, mode, wait, flags, failure };
+                    return lock_moved(rel, tid, &mut request);
                 }
                 TM_Result::TM_WouldBlock if awaited_mover(rel, tid, is_error) => {}
                 _ => return result,
@@ -203,8 +222,8 @@ pub unsafe extern "C-unwind" fn tuple_lock(
 /// Waits for the mover that is about to move a row, if a mover is what holds the row. Otherwise it returns
 /// false, or raises an ERROR if `is_error` is set.
 #[pg_guard]
-unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_error: bool) -> bool {
-    // SAFETY: as above.
+unsafe extern "C-unwind" fn awaited_mover(rel: Open, tid: ItemPointer, is_error: bool) -> bool {
+    // SAFETY: as the server calls tuple_lock; nothing is pinned or locked here.
     unsafe {
         let awaited = moved::await_mover(rel, *tid);
         if !awaited && is_error {
@@ -217,25 +236,19 @@ unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_er
 /// Locks a row that heap calls deleted, if it was only moved, perhaps several times.
 #[pg_guard]
 unsafe extern "C-unwind" fn lock_moved(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
-    snapshot: Snapshot,
-    slot: *mut TupleTableSlot,
-    cid: CommandId,
-    mode: LockTupleMode::Type,
-    wait: LockWaitPolicy::Type,
-    flags: uint8,
-    failure: *mut TM_FailureData,
+    request: &mut LockRequest,
 ) -> TM_Result::Type {
     // SAFETY: as there. The TID may be the slot's own.
     unsafe {
         let mut at = *tid;
         let mut result = TM_Result::TM_Deleted;
         while result == TM_Result::TM_Deleted
-            && let Some(place) = moved::place(rel, at, (*failure).xmax)
+            && let Some(place) = moved::place(rel, at, request.failure.xmax)
         {
             at = place;
-            result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+            result = cold_change::lock(rel, &mut at, request);
         }
         *tid = at;
         result
@@ -260,25 +273,19 @@ unsafe fn place_of(tid: ItemPointer, slot: *mut TupleTableSlot) -> ItemPointerDa
 
 #[pg_guard]
 unsafe extern "C-unwind" fn lock_cold(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
-    snapshot: Snapshot,
-    slot: *mut TupleTableSlot,
-    cid: CommandId,
-    mode: LockTupleMode::Type,
-    wait: LockWaitPolicy::Type,
-    flags: uint8,
-    failure: *mut TM_FailureData,
+    request: &mut LockRequest,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
         // The TID may be the slot's own.
         let mut at = *tid;
-        let result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+        let result = cold_change::lock(rel, &mut at, request);
         *tid = at;
         if result != TM_Result::TM_Deleted {
             return result;
         }
-        lock_moved(rel, tid, snapshot, slot, cid, mode, wait, flags, failure)
+        lock_moved(rel, tid, request)
     }
 }

@@ -30,12 +30,13 @@ use pgrx::pg_sys::{
 
 use crate::compat;
 use crate::host::heap_tuple::updater;
+use crate::host::relation::Open;
 use crate::host::{buffer, critical};
 use crate::storage::change::{delete_bitmap, multixact};
 use crate::storage::file::tid;
 
 /// Puts others' FOR KEY SHARE locks on a version that this transaction has just inserted.
-pub(super) unsafe fn carry(rel: Relation, at: ItemPointerData, lockers: &[TransactionId]) {
+pub(super) unsafe fn carry(rel: Open, at: ItemPointerData, lockers: &[TransactionId]) {
     if lockers.is_empty() {
         return;
     }
@@ -64,11 +65,7 @@ enum Conflict {
 /// Locks the version at `at`, which `by` has inserted, and those after it FOR KEY SHARE for this transaction.
 /// It waits for a transaction that is changing the key or deleting a version, whatever the policy is, as heap
 /// does.
-pub(super) unsafe fn follow(
-    rel: Relation,
-    mut at: ItemPointerData,
-    mut by: TransactionId,
-) -> TM_Result::Type {
+pub(super) unsafe fn follow(rel: Open, mut at: ItemPointerData, mut by: TransactionId) -> TM_Result::Type {
     // SAFETY: pins and locks are given up before this waits and before it returns; the server's abort does so
     // on an ERROR.
     unsafe {
@@ -90,7 +87,12 @@ pub(super) unsafe fn follow(
                 Conflict::Wait(whom) => {
                     version.release();
                     delete_bitmap::write_all();
-                    pg_sys::XactLockTableWait(whom, rel, &raw mut at, pg_sys::XLTW_Oper::XLTW_LockUpdated);
+                    pg_sys::XactLockTableWait(
+                        whom,
+                        rel.as_ptr(),
+                        &raw mut at,
+                        pg_sys::XLTW_Oper::XLTW_LockUpdated,
+                    );
                     continue;
                 }
                 Conflict::Gone => {
@@ -99,19 +101,10 @@ pub(super) unsafe fn follow(
                     return if last { TM_Result::TM_Deleted } else { TM_Result::TM_Updated };
                 }
             }
-            let next = (*header).t_ctid;
-            let bits = u32::from((*header).t_infomask);
-            if bits & pg_sys::HEAP_XMAX_INVALID != 0
-                || is_at(next, at)
-                || tid::is_cold(next)
-                || pg_sys::HeapTupleHeaderIsOnlyLocked(header)
-            {
-                version.release();
-                return TM_Result::TM_Ok;
-            }
-            by = updater(header);
+            let next = version.next();
             version.release();
-            at = next;
+            let Some(next) = next else { return TM_Result::TM_Ok };
+            (at, by) = next;
         }
     }
 }
@@ -130,14 +123,14 @@ struct Version {
 
 impl Version {
     /// The tuple at a place, or None if there is none.
-    unsafe fn fetch(rel: Relation, at: ItemPointerData) -> Option<Self> {
-        // SAFETY: rel is open.
+    unsafe fn fetch(rel: Open, at: ItemPointerData) -> Option<Self> {
+        // SAFETY: the page is pinned for as long as the version is kept.
         unsafe {
             let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
             let mut pin: Buffer = 0;
             let any = &raw mut pg_sys::SnapshotAnyData;
-            pg_sys::heap_fetch(rel, any, &raw mut tuple, &raw mut pin, false).then(|| Self {
-                rel,
+            pg_sys::heap_fetch(rel.as_ptr(), any, &raw mut tuple, &raw mut pin, false).then(|| Self {
+                rel: rel.as_ptr(),
                 tuple,
                 pin,
                 map: std::cell::Cell::new(0),
@@ -147,6 +140,22 @@ impl Version {
 
     fn header(&self) -> HeapTupleHeader {
         self.tuple.t_data
+    }
+
+    /// Where the version is that has replaced this one as a hot row, and who has inserted that. The page is
+    /// locked.
+    unsafe fn next(&self) -> Option<(ItemPointerData, TransactionId)> {
+        // SAFETY: pinned.
+        unsafe {
+            let header = self.header();
+            let next = (*header).t_ctid;
+            let bits = u32::from((*header).t_infomask);
+            let is_last = bits & pg_sys::HEAP_XMAX_INVALID != 0
+                || is_at(next, self.tuple.t_self)
+                || tid::is_cold(next)
+                || pg_sys::HeapTupleHeaderIsOnlyLocked(header);
+            (!is_last).then(|| (next, updater(header)))
+        }
     }
 
     unsafe fn is_all_visible(&self) -> bool {
@@ -237,7 +246,7 @@ impl Version {
             (*header).t_infomask2 &= !(pg_sys::HEAP_KEYS_UPDATED as u16);
             (*header).t_infomask2 |= xmax.infomask2;
             pg_sys::MarkBufferDirty(self.pin);
-            compat::log_version_locked(self.rel, self.pin, &self.tuple, cleared);
+            compat::log_version_locked(Open::of(self.rel), self.pin, &self.tuple, cleared);
             critical::end();
         }
     }

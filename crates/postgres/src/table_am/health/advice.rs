@@ -6,10 +6,9 @@
 //!
 //! Invariant: advice can be followed now, and is not given any more once it was followed.
 
-use pgrx::pg_sys::Relation;
-
 use super::figures::Figures;
 use super::index_bloat::{self, Bloat};
+use crate::host::relation::Open;
 use crate::storage::{decoding, published};
 use crate::table_am::packing;
 
@@ -29,7 +28,7 @@ pub(super) struct Advice {
 
 /// The table that is asked about.
 struct Subject<'a> {
-    rel: Relation,
+    rel: Open<'a>,
     figures: &'a Figures,
     /// The table keeps its heap rows, because logical decoding reads only these. It is published, or a slot
     /// decodes it without a publication.
@@ -41,13 +40,12 @@ struct Subject<'a> {
 }
 
 /// The advisers, in the order of their advice.
-const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
+const ADVISERS: [fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
 
 /// All advice for a table.
-pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
+pub(super) fn of(rel: Open, figures: &Figures) -> Vec<Advice> {
     let mut found = Vec::new();
-    // SAFETY: rel is open.
-    unsafe {
+    {
         let (can_be_packed, is_packed) = packing::sees_to(rel);
         let subject = Subject {
             rel,
@@ -64,26 +62,24 @@ pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
 }
 
 /// Advises on slots that decode the table, as they do not see its rows in stripes.
-unsafe fn slots(subject: &Subject, found: &mut Vec<Advice>) {
+fn slots(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     let has_many = figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit);
-    // SAFETY: rel is open.
-    if let Some(text) = unsafe { decoding::advice(subject.rel, figures.cold_rows, has_many) } {
+    if let Some(text) = decoding::advice(subject.rel, figures.cold_rows, has_many) {
         let weight = if figures.cold_rows > 0 { Weight::Needed } else { Weight::Possible };
         found.push(Advice { weight, text });
     }
 }
 
 /// What rewriting rows would do for the table: beside others, or under a lock.
-unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
+fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
     let Subject { rel, figures, .. } = *subject;
     if subject.is_published {
         return;
     }
     let usual = if subject.is_packed { Weight::Possible } else { Weight::Needed };
     let mut list = Vec::new();
-    // SAFETY: rel is open.
-    let can_be_joined = || unsafe { packing::can_be_joined(rel, &figures.examples) };
+    let can_be_joined = || packing::can_be_joined(rel, &figures.examples);
     // One small stripe is allowed for: the last one of a table that was loaded at once may have any size.
     if figures.small_stripes > 1 + figures.stripes / 4 && can_be_joined() {
         list.push((usual, format!("join {} small stripes", figures.small_stripes)));
@@ -117,7 +113,7 @@ unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
 }
 
 /// Pages that VACUUM would free.
-unsafe fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
+fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     if figures.free_blocks > 0 && figures.free_blocks >= figures.file_blocks / 10 {
         // If packing sees to the table, it also vacuums it.
@@ -128,9 +124,8 @@ unsafe fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
 }
 
 /// Btrees that REINDEX would make much smaller.
-unsafe fn bloated_indexes(subject: &Subject, found: &mut Vec<Advice>) {
-    // SAFETY: rel is open.
-    for bloat in unsafe { index_bloat::of(subject.rel) } {
+fn bloated_indexes(subject: &Subject, found: &mut Vec<Advice>) {
+    for bloat in index_bloat::of(subject.rel) {
         let Bloat { index, blocks, needed, is_huge } = bloat;
         let free = blocks - needed;
         found.push(Advice {

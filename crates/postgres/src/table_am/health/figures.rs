@@ -3,9 +3,9 @@
 //! Invariant: all figures are counted in what is stored, none in `pg_class`. So they are known before the
 //! first ANALYZE, and count no row that is not there.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options::{self, TableOptions};
 use crate::storage::change::row_proxy;
 use crate::storage::directory::entries;
@@ -44,10 +44,10 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub unsafe fn of(rel: Relation) -> Self {
+    pub fn of(rel: Open) -> Self {
         /// How many small stripes are looked into, to see whether they could be joined.
         const EXAMPLES: usize = 16;
-        // SAFETY: rel is open.
+        // SAFETY: a statement runs, so there is an active snapshot.
         unsafe {
             let options = options::table_options(rel);
             let snapshot = pg_sys::GetActiveSnapshot();
@@ -55,7 +55,7 @@ impl Figures {
             let stripes = storage_id.map_or_else(Vec::new, |id| directory::visible(id, snapshot));
             let small = |entry: &&StripeEntry| entry.row_count < options.stripe_row_limit / SMALL;
             let dead_blocks = dead_blocks::dead_blocks(rel, stripes.iter().map(|entry| entry.run));
-            let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let oldest_xmin = rel.oldest_xmin();
             let replaced = storage_id.map_or_else(Vec::new, |id| entries::not_dead(id, oldest_xmin));
             let seen: u32 = replaced
                 .iter()
@@ -69,7 +69,7 @@ impl Figures {
                 small_stripes: stripes.iter().filter(small).count(),
                 overlapping_stripes: packing::overlapping(rel, &stripes, &options.orderby),
                 unsorted_stripes: packing::unsorted(rel, &stripes, &options.orderby).len(),
-                file_blocks: relation::block_count(rel),
+                file_blocks: rel.block_count(),
                 stripe_blocks: stripes.iter().map(|entry| entry.run.block_count).sum(),
                 dead_blocks,
                 free_blocks: dead_blocks.saturating_sub(seen),

@@ -9,9 +9,9 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
-use crate::host::relation;
+use crate::host::relation::Open;
 
 /// A smaller index is not worth advice: 4 MB.
 const FEWEST: u32 = 512;
@@ -42,27 +42,27 @@ pub(super) struct Bloat {
 }
 
 /// The table's btrees that would be much smaller if they were built anew.
-pub(super) unsafe fn of(rel: Relation) -> Vec<Bloat> {
+pub(super) fn of(rel: Open) -> Vec<Bloat> {
     // SAFETY: rel is open; its indexes are closed here, or by the server's abort.
     unsafe {
         let mut found = Vec::new();
-        for index in relation::open_indexes(rel, pg_sys::AccessShareLock) {
+        for index in rel.open_indexes(pg_sys::AccessShareLock) {
             found.extend(of_index(index));
-            pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+            pg_sys::index_close(index.as_ptr(), pg_sys::AccessShareLock as i32);
         }
         found
     }
 }
 
-unsafe fn of_index(index: Relation) -> Option<Bloat> {
+fn of_index(index: Open) -> Option<Bloat> {
     // SAFETY: the index is open.
     unsafe {
-        let class = &*(*index).rd_rel;
-        let is_known = class.reltuples >= 0.0 && (*(*index).rd_index).indisvalid;
+        let class = &*index.form();
+        let is_known = class.reltuples >= 0.0 && (*(*index.as_ptr()).rd_index).indisvalid;
         if class.relam != pg_sys::BTREE_AM_OID || !is_known {
             return None;
         }
-        let blocks = relation::block_count(index);
+        let blocks = index.block_count();
         let entries = f64::from(class.reltuples);
         let needed = (entries * entry_bytes(index) as f64 / FILLED).ceil() + 1.0;
         let has = f64::from(blocks);
@@ -76,10 +76,10 @@ unsafe fn of_index(index: Relation) -> Option<Bloat> {
 }
 
 /// The index's name for a statement.
-unsafe fn identifier(index: Relation) -> String {
-    // SAFETY: the index is open, so its schema is there; the server returns terminated strings.
+fn identifier(index: Open) -> String {
+    // SAFETY: the schema of an open index is there; the server returns terminated strings.
     unsafe {
-        let class = &*(*index).rd_rel;
+        let class = &*index.form();
         let schema = pg_sys::get_namespace_name(class.relnamespace);
         let name = pg_sys::quote_qualified_identifier(schema, class.relname.data.as_ptr());
         CStr::from_ptr(name).to_string_lossy().into_owned()
@@ -87,12 +87,12 @@ unsafe fn identifier(index: Relation) -> String {
 }
 
 /// Average bytes of an entry.
-unsafe fn entry_bytes(index: Relation) -> usize {
-    // SAFETY: the index is open; the vector has as many entries as it has columns.
+fn entry_bytes(index: Open) -> usize {
+    // SAFETY: the vector has as many entries as it has columns.
     unsafe {
-        let form = &*(*index).rd_index;
+        let form = &*(*index.as_ptr()).rd_index;
         let keys = form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0));
-        let desc = (*index).rd_att;
+        let desc = index.descriptor();
         let width = |(at, &key): (usize, &i16)| {
             let column = &*(*desc).attrs.as_ptr().add(at);
             // The number of an expression leads to no statistics.

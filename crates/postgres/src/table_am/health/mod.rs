@@ -16,11 +16,11 @@ mod index_bloat;
 use std::ffi::CString;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Relation};
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo};
 
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options::maintenance;
 use advice::{Advice, Weight};
 use figures::Figures;
@@ -44,14 +44,14 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
             (*call).isnull = true;
             return Datum::from(0);
         }
-        check(rel);
-        if relation::has_no_file_here(rel) {
+        check(Open::of(rel));
+        if Open::of(rel).has_no_file_here() {
             pg_sys::table_close(rel, pg_sys::AccessShareLock as i32);
             (*call).isnull = true;
             return Datum::from(0);
         }
-        let figures = Figures::of(rel);
-        let advices = advice::of(rel, &figures);
+        let figures = Figures::of(Open::of(rel));
+        let advices = advice::of(Open::of(rel), &figures);
         let mut desc: pg_sys::TupleDesc = std::ptr::null_mut();
         pg_sys::get_call_result_type(call, std::ptr::null_mut(), &raw mut desc);
         let desc = pg_sys::BlessTupleDesc(desc);
@@ -63,10 +63,10 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
 }
 
 /// Raises an ERROR if the user may not read the whole table: such a user must not learn how many rows it has.
-unsafe fn check(rel: Relation) {
-    // SAFETY: rel is open.
+fn check(rel: Open) {
+    // SAFETY: questions to the catalogs about an open relation.
     unsafe {
-        let (table, user) = ((*rel).rd_id, pg_sys::GetUserId());
+        let (table, user) = (rel.oid(), pg_sys::GetUserId());
         maintenance::expect_colcompress(rel, "look into");
         // Members of this role may scan tables to monitor them.
         if pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) {
@@ -74,7 +74,7 @@ unsafe fn check(rel: Relation) {
         }
         let may = pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT);
         if may != pg_sys::AclResult::ACLCHECK_OK {
-            let kind = pg_sys::get_relkind_objtype((*(*rel).rd_rel).relkind);
+            let kind = pg_sys::get_relkind_objtype((*rel.form()).relkind);
             pg_sys::aclcheck_error(may, kind, pg_sys::get_rel_name(table));
         }
         if pg_sys::check_enable_rls(table, pg_sys::Oid::INVALID, true)
@@ -82,7 +82,7 @@ unsafe fn check(rel: Relation) {
         {
             error::raise(
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format!("row security hides rows of table {} from the user", relation::quoted_name(rel)),
+                format!("row security hides rows of table {} from the user", rel.quoted_name()),
                 "",
                 "",
             );

@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::memory;
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
@@ -88,16 +89,19 @@ impl Known {
 
 impl Dead {
     /// Whether a row of a visible stripe is alive for the snapshot.
+    ///
+    /// # Safety
+    /// The snapshot is live.
     unsafe fn is_there(
         &mut self,
-        rel: Relation,
+        rel: Open,
         storage_id: u64,
         row: u64,
         snapshot: Snapshot,
         seen: Option<Seen>,
     ) -> bool {
-        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change,
-        // unless an earlier command of this transaction is suspended and goes on (docs/limitations.md).
+        // SAFETY: the snapshot is live. What an MVCC snapshot sees of the proxies does not change, unless an
+        // earlier command of this transaction is suspended and goes on (docs/limitations.md).
         unsafe {
             let Some(seen) = seen.filter(|_| !compat::is_serializable()) else {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);
@@ -146,9 +150,10 @@ impl Seen {
 pub unsafe extern "C-unwind" fn index_fetch_begin(rel: Relation) -> *mut IndexFetchTableData {
     // SAFETY: palloc0'd memory; heap's part is initialised as heap does (no buffer, this relation).
     unsafe {
+        let rel = Open::of(rel);
         own_writes::flush(rel);
         let fetch = pg_sys::palloc0(size_of::<Fetch>()).cast::<Fetch>();
-        (*fetch).heap.xs_base.rel = rel;
+        (*fetch).heap.xs_base.rel = rel.as_ptr();
         (*fetch).context = pg_sys::CurrentMemoryContext;
         fetch.cast()
     }
@@ -169,7 +174,7 @@ pub unsafe extern "C-unwind" fn index_fetch_tuple(
             return index_fetch_cold(scan, tid, snapshot, slot, call_again, all_dead);
         }
         if heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead)) {
-            return moved::is_there((*scan).rel, snapshot, slot);
+            return moved::is_there(Open::of((*scan).rel), snapshot, slot);
         }
         follows_moves(snapshot) && index_fetch_moved(scan, tid, snapshot, slot)
     }
@@ -199,7 +204,7 @@ unsafe extern "C-unwind" fn index_fetch_moved(
     // it gives the versions of the row on the page one by one, in a slot that pins them.
     unsafe {
         let rel = (*scan).rel;
-        let Some(storage_id) = metapage::storage_id(rel) else { return false };
+        let Some(storage_id) = metapage::storage_id(Open::of(rel)) else { return false };
         let any = &raw mut pg_sys::SnapshotAnyData;
         let (mut at, mut again, mut place) = (*tid, false, None);
         while heap_guarded!(index_fetch_tuple(
@@ -234,7 +239,7 @@ unsafe fn fetch_cold_now(
             if fetch_cold(scan, tid, snapshot, slot) {
                 return true;
             }
-            let found = metapage::storage_id((*scan).rel).zip(tid::row_of(*tid));
+            let found = metapage::storage_id(Open::of((*scan).rel)).zip(tid::row_of(*tid));
             let Some(place) = found.and_then(|(id, row)| moved::next_place(id, row)) else { return false };
             *tid = place;
         }
@@ -266,6 +271,20 @@ unsafe extern "C-unwind" fn index_fetch_cold(
     }
 }
 
+/// What a fetch keeps of stripes, made when it meets the first row of one.
+unsafe fn cold_of(fetch: *mut Fetch) -> *mut Cold {
+    // SAFETY: the fetch was made by index_fetch_begin, and its context lives as long.
+    unsafe {
+        if (*fetch).cold.is_null() {
+            (*fetch).own = memory::small_context((*fetch).context, c"rows of stripes by index");
+            let before = pg_sys::MemoryContextSwitchTo((*fetch).own);
+            (*fetch).cold = memory::leak_into_current_context(Cold::default());
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+        (*fetch).cold
+    }
+}
+
 /// Fetches a row of a stripe, if it is there.
 unsafe fn fetch_cold(
     scan: *mut IndexFetchTableData,
@@ -275,7 +294,7 @@ unsafe fn fetch_cold(
 ) -> bool {
     // SAFETY: scan was made by index_fetch_begin.
     unsafe {
-        let rel = (*scan).rel;
+        let rel = Open::of((*scan).rel);
         let Some(row) = tid::row_of(*tid) else { return false };
         if judges_by_now(snapshot) {
             if delete_bitmap::any() && is_marked(rel, row) {
@@ -286,29 +305,21 @@ unsafe fn fetch_cold(
                 return is_there_now(rel, tid, row, snapshot, slot);
             }
         }
-        let fetch = scan.cast::<Fetch>();
-        if (*fetch).cold.is_null() {
-            (*fetch).own = memory::small_context((*fetch).context, c"rows of stripes by index");
-            let before = pg_sys::MemoryContextSwitchTo((*fetch).own);
-            (*fetch).cold = memory::leak_into_current_context(Cold::default());
-            pg_sys::MemoryContextSwitchTo(before);
-        }
-        let Cold { rows, known, dead } = &mut *(*fetch).cold;
+        let Cold { rows, known, dead } = &mut *cold_of(scan.cast::<Fetch>());
         let seen = Seen::of(snapshot);
         let located;
-        let entry = match seen.and_then(|seen| known.find(row, seen)) {
-            Some(entry) => entry,
-            None => match locate(rel, row, snapshot, slot) {
-                Located::Stored(entry) => {
-                    if let Some(seen) = seen {
-                        known.remember(&entry, seen);
-                    }
-                    located = entry;
-                    &located
-                }
+        let entry = if let Some(entry) = seen.and_then(|seen| known.find(row, seen)) {
+            entry
+        } else {
+            match locate(rel, row, snapshot, slot) {
+                Located::Stored(entry) => located = entry,
                 Located::Answered => return true,
                 Located::Nowhere => return false,
-            },
+            }
+            if let Some(seen) = seen {
+                known.remember(&located, seen);
+            }
+            &located
         };
         compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
         if !dead.is_there(rel, entry.storage_id, row, snapshot, seen)
@@ -316,23 +327,37 @@ unsafe fn fetch_cold(
         {
             return false;
         }
+        put(rel, rows, (entry, row), snapshot, slot);
+        true
+    }
+}
+
+/// Puts a row that is there into the slot: nothing but its presence, where the snapshot asks for no more.
+unsafe fn put(
+    rel: Open,
+    rows: &mut Option<ColdFetch>,
+    (entry, row): (&StripeEntry, u64),
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) {
+    // SAFETY: the slot is the fetch's, and the table is open until its end.
+    unsafe {
         if wants_presence(snapshot) {
             cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
-        } else {
-            let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
-            match goes_on_with_row(snapshot) {
-                true => rows.fetch_with_header(entry, row, slot),
-                false => rows.fetch(entry, row, slot),
-            }
-            count_fetch(rel);
+            return;
         }
-        true
+        let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
+        match goes_on_with_row(snapshot) {
+            true => rows.fetch_with_header(entry, row, slot),
+            false => rows.fetch(entry, row, slot),
+        }
+        count_fetch(rel);
     }
 }
 
 /// Whether a row that a unique check asks about is there now. The check looks once, so nothing is remembered.
 unsafe fn is_there_now(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
     row: u64,
     snapshot: Snapshot,
@@ -390,16 +415,15 @@ unsafe fn goes_on_with_row(snapshot: Snapshot) -> bool {
 
 /// Whether the running command has just killed the row. Then the unique check of its new version asks no
 /// catalog.
-unsafe fn is_marked(rel: Relation, row: u64) -> bool {
-    // SAFETY: rel is open.
-    unsafe { metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some()) }
+fn is_marked(rel: Open, row: u64) -> bool {
+    metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some())
 }
 
 /// Counts a row fetched through an index, as heap does for its rows.
-unsafe fn count_fetch(rel: Relation) {
+fn count_fetch(rel: Open) {
     // SAFETY: see scan::count_row.
     unsafe {
-        let info = (*rel).pgstat_info;
+        let info = (*rel.as_ptr()).pgstat_info;
         if !info.is_null() {
             (*info).t_counts.t_tuples_fetched += 1;
         }

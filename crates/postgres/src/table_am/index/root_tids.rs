@@ -3,8 +3,9 @@
 //! Called by code that walks a table to compare it with an index. Invariant: the page of the scan's present
 //! row is pinned, so its chains stay as they are while the scan is on it.
 
-use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, ItemPointerData, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, ItemPointerData, TupleTableSlot};
 
+use crate::host::relation::Open;
 use crate::host::{buffer, error};
 
 /// The most line pointers of a heap page.
@@ -27,7 +28,7 @@ impl RootTids {
     /// The root of the hot row that `heap` has just put into the slot.
     pub unsafe fn root(
         &mut self,
-        rel: Relation,
+        rel: Open,
         heap: *mut HeapScanDescData,
         slot: *mut TupleTableSlot,
     ) -> ItemPointerData {

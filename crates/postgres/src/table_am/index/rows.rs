@@ -3,7 +3,9 @@
 //! Called by `build`, `validate` and `packing`. Holds the executor state for index expressions and the
 //! predicate.
 
-use pgrx::pg_sys::{self, Datum, IndexInfo, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, Datum, IndexInfo, TupleTableSlot};
+
+use crate::host::relation::Open;
 
 /// The most columns of an index.
 const COLUMNS: usize = pg_sys::INDEX_MAX_KEYS as usize;
@@ -24,9 +26,9 @@ pub struct IndexRows {
 
 impl IndexRows {
     /// Prepares for the index described by `info` on `rel`.
-    pub unsafe fn new(rel: Relation, info: *mut IndexInfo) -> Self {
+    pub unsafe fn new(rel: Open, info: *mut IndexInfo) -> Self {
         // SAFETY: a slot of the table, which `finish` drops.
-        unsafe { Self::of_slot(pg_sys::table_slot_create(rel, std::ptr::null_mut()), info) }
+        unsafe { Self::of_slot(pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut()), info) }
     }
 
     /// As `new`, but for rows in a slot of the caller's. The caller ends it with `release`.
@@ -93,10 +95,10 @@ impl IndexRows {
 }
 
 /// Which columns of the table an index reads, so that only these are decoded.
-pub unsafe fn columns_used(rel: Relation, info: *mut IndexInfo) -> Vec<bool> {
-    // SAFETY: rel is open; the info's lists are valid expression trees over variable number 1.
+pub unsafe fn columns_used(rel: Open, info: *mut IndexInfo) -> Vec<bool> {
+    // SAFETY: the info's lists are valid expression trees over variable number 1.
     unsafe {
-        let count = usize::try_from((*(*rel).rd_att).natts).unwrap_or(0);
+        let count = rel.attribute_count();
         let mut used = vec![false; count];
         let keys = usize::try_from((*info).ii_NumIndexAttrs).unwrap_or(0);
         for &attribute in (*info).ii_IndexAttrNumbers.iter().take(keys) {

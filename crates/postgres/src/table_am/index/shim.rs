@@ -13,16 +13,17 @@ use std::collections::HashMap;
 use crate::host::heap_am::heap;
 use pgrx::pg_sys::{self, Relation, RelationData};
 
+use crate::host::relation::Open;
+
 thread_local! {
     static SHIMS: RefCell<HashMap<u32, Relation>> = RefCell::new(HashMap::new());
 }
 
 /// The heap-typed twin of `rel`, refreshed from it.
-pub unsafe fn of(rel: Relation) -> Relation {
-    // SAFETY: rel is open.
-    let oid = u32::from(unsafe { (*rel).rd_id });
+pub fn of(rel: Open) -> Relation {
+    let oid = u32::from(rel.oid());
     let known = SHIMS.with(|shims| shims.borrow().get(&oid).copied());
-    // SAFETY: rel is open; the copy is made field by field into memory that is never freed.
+    // SAFETY: the copy is made field by field into memory that is never freed.
     unsafe {
         let shim = match known {
             Some(shim) => {
@@ -40,7 +41,7 @@ pub unsafe fn of(rel: Relation) -> Relation {
             }
         };
         let (smgr, references) = ((*shim).rd_smgr, (*shim).rd_refcnt);
-        std::ptr::copy_nonoverlapping(rel, shim, 1);
+        std::ptr::copy_nonoverlapping(rel.as_ptr(), shim, 1);
         (*shim).rd_smgr = smgr;
         (*shim).rd_refcnt = references;
         (*shim).rd_tableam = std::ptr::from_ref(heap());

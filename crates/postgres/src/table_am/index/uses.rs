@@ -22,6 +22,7 @@ use pgrx::pg_sys::{self, IndexOptInfo, Oid, PlannerInfo, RelOptInfo};
 
 use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
+use crate::host::relation::with_table;
 use crate::options;
 
 /// A btree with at most this many pages stays as it is.
@@ -79,12 +80,10 @@ unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
         if !is_brin_there && thin.is_empty() && !found.iter().any(|columns| columns.contains(&true)) {
             return;
         }
-        let open = pg_sys::table_open(table, pg_sys::NoLock as i32);
-        if options::is_colcompress(open) {
+        if with_table(table, pg_sys::NoLock, options::is_colcompress) {
             found.into_iter().for_each(|columns| columns.fill(false));
             thin.into_iter().for_each(|index| (*index).tuples = f64::from((*index).pages));
             (*rel).indexlist = others;
         }
-        pg_sys::table_close(open, pg_sys::NoLock as i32);
     }
 }

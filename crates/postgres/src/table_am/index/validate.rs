@@ -13,6 +13,7 @@ use pgrx::pg_sys::{
 use super::root_tids::RootTids;
 use super::rows::{self, IndexRows};
 use crate::host::carried;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory::{self, entries};
 use crate::storage::file::tid;
@@ -70,6 +71,8 @@ pub unsafe extern "C-unwind" fn index_validate_scan(
 ) {
     // SAFETY: called by the server with a registered MVCC snapshot and a finished sort.
     unsafe {
+        let rel = Open::of(rel);
+        let index = Open::of(index);
         carried::guarded(|| {
             own_writes::flush(rel);
             directory::prepare();
@@ -91,43 +94,58 @@ pub unsafe extern "C-unwind" fn index_validate_scan(
                     insert(&mut entries, rel, index, info, root, state);
                 }
             }
-            let mut cold = ColdRows::new(rel, std::ptr::null_mut());
-            cold.restrict(rows::columns_used(rel, info));
-            // A BRIN index has no entries for cold rows: see `index::build`.
-            let stripes = match (*info).ii_Am {
-                pg_sys::BRIN_AM_OID => Vec::new(),
-                _ => entries::survey(rel, snapshot, false).visible,
-            };
-            let storage_id = stripes.first().map(|entry| entry.storage_id);
-            let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
-            let mut tombstones = tombstones.unwrap_or_default();
-            for entry in stripes {
-                for position in 0..entry.row_count {
-                    if position % 1024 == 0 {
-                        pgrx::check_for_interrupts!();
-                    }
-                    let row = entry.first_row + u64::from(position);
-                    if tombstones.contains(row) {
-                        continue;
-                    }
-                    (*state).htups += 1.0;
-                    let tid = tid::cold_tid(row);
-                    if !indexed.contains(encode(tid)) {
-                        cold.fetch(&entry, position, entries.slot);
-                        insert(&mut entries, rel, index, info, tid, state);
-                    }
-                }
-            }
+            insert_cold(&mut entries, &mut indexed, (rel, index), info, snapshot, state);
             scan::scan_end(hot.cast());
             entries.finish();
         })
     }
 }
 
+/// Inserts rows of stripes that the index lacks.
+unsafe fn insert_cold(
+    entries: &mut IndexRows,
+    indexed: &mut Indexed,
+    (rel, index): (Open, Open),
+    info: *mut IndexInfo,
+    snapshot: Snapshot,
+    state: *mut ValidateIndexState,
+) {
+    // SAFETY: as `index_validate_scan`.
+    unsafe {
+        let mut cold = ColdRows::new(rel, std::ptr::null_mut());
+        cold.restrict(rows::columns_used(rel, info));
+        // A BRIN index has nothing of cold rows, see `index::build`.
+        let stripes = match (*info).ii_Am {
+            pg_sys::BRIN_AM_OID => Vec::new(),
+            _ => entries::survey(rel, snapshot, false).visible,
+        };
+        let storage_id = stripes.first().map(|entry| entry.storage_id);
+        let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
+        let mut tombstones = tombstones.unwrap_or_default();
+        for entry in stripes {
+            for position in 0..entry.row_count {
+                if position % 1024 == 0 {
+                    pgrx::check_for_interrupts!();
+                }
+                let row = entry.first_row + u64::from(position);
+                if tombstones.contains(row) {
+                    continue;
+                }
+                (*state).htups += 1.0;
+                let tid = tid::cold_tid(row);
+                if !indexed.contains(encode(tid)) {
+                    cold.fetch(&entry, position, entries.slot);
+                    insert(entries, rel, index, info, tid, state);
+                }
+            }
+        }
+    }
+}
+
 unsafe fn insert(
     entries: &mut IndexRows,
-    rel: Relation,
-    index: Relation,
+    rel: Open,
+    index: Open,
     info: *mut IndexInfo,
     mut tid: ItemPointerData,
     state: *mut ValidateIndexState,
@@ -144,11 +162,11 @@ unsafe fn insert(
             pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO
         };
         pg_sys::index_insert(
-            index,
+            index.as_ptr(),
             entries.values.as_mut_ptr(),
             entries.nulls.as_mut_ptr(),
             &raw mut tid,
-            rel,
+            rel.as_ptr(),
             unique,
             false,
             info,

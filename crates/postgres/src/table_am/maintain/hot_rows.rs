@@ -11,9 +11,10 @@
 
 use std::ops::AddAssign;
 
-use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, HTSV_Result, Relation, TransactionId};
+use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, HTSV_Result, TransactionId};
 
-use crate::host::{buffer, heap_tuple, random, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, heap_tuple, random};
 use crate::storage::directory::entries;
 use crate::storage::file::hot_runs::{self, Span};
 use crate::storage::file::{metapage, tid};
@@ -40,14 +41,14 @@ impl AddAssign for HotRows {
 }
 
 /// Counts the rows, or estimates them from `most` pages.
-pub unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrategy) -> HotRows {
-    // SAFETY: rel is open.
+pub unsafe fn count(rel: Open, most: u32, strategy: BufferAccessStrategy) -> HotRows {
+    // SAFETY: the strategy is null or the caller's.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return HotRows::default() };
         let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
-        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
+        let spans = hot_runs::hot_spans(runs, rel.block_count());
         let pages: u32 = spans.iter().map(Span::blocks).sum();
-        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest_xmin = rel.oldest_xmin();
         let mut rows = HotRows::default();
         let mut blocks = Blocks { spans: &spans, before: 0 };
         let read = pages.min(most.max(1));
@@ -95,13 +96,12 @@ impl Blocks<'_> {
 }
 
 unsafe fn on_page(
-    rel: Relation,
+    rel: Open,
     block: BlockNumber,
     oldest_xmin: TransactionId,
     strategy: BufferAccessStrategy,
 ) -> HotRows {
-    // SAFETY: rel is open and has the block; tuples are looked at under pin and shared lock, as the server's
-    // functions ask for.
+    // SAFETY: tuples are looked at under pin and shared lock, as the server's functions ask for.
     unsafe {
         let mut rows = HotRows::default();
         let buf = buffer::read(rel, block, strategy);
@@ -117,7 +117,7 @@ unsafe fn on_page(
             let mut tuple = pg_sys::HeapTupleData {
                 t_len: (*item).lp_len(),
                 t_data: header,
-                t_tableOid: (*rel).rd_id,
+                t_tableOid: rel.oid(),
                 t_self: tid::tid(block, offset),
             };
             let own = |xid: TransactionId| pg_sys::TransactionIdIsCurrentTransactionId(xid);

@@ -11,7 +11,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{BlockNumber, Relation, int32};
 
 use crate::host::heap_am::heap_guarded;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::outline;
 use crate::storage::file::hot_runs;
@@ -27,16 +27,17 @@ pub unsafe extern "C-unwind" fn estimate_size(
 ) {
     // SAFETY: the server passes places for its answers.
     unsafe {
-        heap_guarded!(relation_estimate_size(rel, widths, pages, tuples, all_visible));
+        let rel = Open::of(rel);
+        heap_guarded!(relation_estimate_size(rel.as_ptr(), widths, pages, tuples, all_visible));
         let Some(outline) = outline::of(rel) else { return };
         if outline.rows == 0.0 {
             return;
         }
-        let blocks = relation::block_count(rel);
+        let blocks = rel.block_count();
         let spans = hot_runs::hot_spans(outline.runs.iter().copied(), blocks);
         let hot_pages: f64 = spans.iter().map(|span| f64::from(span.blocks())).sum();
         let stripe_pages = f64::from(blocks) - hot_pages;
-        let form = (*rel).rd_rel;
+        let form = rel.form();
         let (known, known_pages) = (f64::from((*form).reltuples), f64::from((*form).relpages));
         let cold = outline.rows - dead_then(&outline.stripes, blocks, known, known_pages);
         let hot = if hot_pages == 0.0 {

@@ -28,7 +28,7 @@ use stripe::RowNumbers;
 use super::vacuum_counts::{Counts, Hidden};
 use crate::compat;
 use crate::host::heap_am::heap_guarded;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::change::row_proxy::DeadToAll;
 use crate::storage::directory::{self, old_versions};
@@ -42,13 +42,14 @@ pub unsafe extern "C-unwind" fn relation_vacuum(
     params: *mut VacuumParams,
     strategy: BufferAccessStrategy,
 ) {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock in a transaction of its own.
+    // SAFETY: as the server calls it, with ShareUpdateExclusiveLock in a transaction of its own.
     unsafe {
+        let rel = Open::of(rel);
         let mut counts = Counts::before(rel);
         let mut own = *params;
         own.truncate = pg_sys::VacOptValue::VACOPTVALUE_DISABLED;
         let hidden = Hidden::of(rel);
-        heap_guarded!(relation_vacuum(rel, &raw mut own, strategy));
+        heap_guarded!(relation_vacuum(rel.as_ptr(), &raw mut own, strategy));
         drop(hidden);
         counts.take_back(rel);
         if let Some(storage_id) = metapage::storage_id(rel) {
@@ -107,14 +108,14 @@ unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> boo
 
 /// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead
 /// the last time. If no others have died since, nothing is done.
-unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAccessStrategy) {
-    // SAFETY: rel is open; the indexes are opened and closed here.
+unsafe fn sweep_indexes(rel: Open, counts: &mut Counts, strategy: BufferAccessStrategy) {
+    // SAFETY: the indexes are opened and closed here.
     unsafe {
         let Some((numbers, storage_id)) = directory::numbers_in_use(rel).zip(metapage::storage_id(rel))
         else {
             return;
         };
-        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let horizon = rel.oldest_xmin();
         let mut dead = Dead { numbers, rows: DeadToAll::of(storage_id, horizon) };
         if dead.fingerprint() == metapage::swept(rel) {
             return;
@@ -129,22 +130,36 @@ unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAcce
         if fingerprint == metapage::swept(rel) {
             return;
         }
-        if dead.rows.newest != pg_sys::InvalidTransactionId && relation::needs_wal(rel) {
+        if dead.rows.newest != pg_sys::InvalidTransactionId && rel.needs_wal() {
             compat::log_conflict_horizon(rel, dead.rows.newest);
         }
+        delete_entries(rel, &mut dead, counts, strategy);
+        metapage::set_swept(rel, fingerprint, horizon);
+    }
+}
+
+/// Deletes the entries of these row numbers, index by index.
+unsafe fn delete_entries(rel: Open, dead: &mut Dead, counts: &mut Counts, strategy: BufferAccessStrategy) {
+    // SAFETY: the indexes are opened and closed here; `dead` outlives the passes over them.
+    unsafe {
         let mut count = 0;
         let mut indexes: *mut Relation = std::ptr::null_mut();
-        pg_sys::vac_open_indexes(rel, pg_sys::RowExclusiveLock as i32, &raw mut count, &raw mut indexes);
+        pg_sys::vac_open_indexes(
+            rel.as_ptr(),
+            pg_sys::RowExclusiveLock as i32,
+            &raw mut count,
+            &raw mut indexes,
+        );
         for at in 0..usize::try_from(count).unwrap_or(0) {
             let mut info = IndexVacuumInfo {
                 index: *indexes.add(at),
                 estimated_count: true,
                 message_level: pg_sys::DEBUG2 as i32,
-                num_heap_tuples: f64::from((*(*rel).rd_rel).reltuples),
+                num_heap_tuples: f64::from((*rel.form()).reltuples),
                 strategy,
                 ..IndexVacuumInfo::default()
             };
-            let state = (&raw mut dead).cast();
+            let state = std::ptr::from_mut(dead).cast();
             let none: *mut IndexBulkDeleteResult = std::ptr::null_mut();
             let result = pg_sys::index_bulk_delete(&raw mut info, none, Some(is_dead), state);
             let result = pg_sys::index_vacuum_cleanup(&raw mut info, result);
@@ -153,7 +168,6 @@ unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAcce
             }
         }
         pg_sys::vac_close_indexes(count, indexes, pg_sys::NoLock as i32);
-        metapage::set_swept(rel, fingerprint, horizon);
     }
 }
 

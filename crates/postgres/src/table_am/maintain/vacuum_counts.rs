@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, Trans
 
 use super::hot_rows;
 use crate::compat;
-use crate::host::relation;
+use crate::host::relation::{Open, with_index};
 use crate::storage::change::row_proxy::{self, DeadToAll, Tombstones};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries;
@@ -31,14 +31,13 @@ pub struct ColdCount {
 }
 
 /// Counts the rows of some stripes. `tombstones` are the dead ones.
-pub unsafe fn cold(
+pub fn cold(
     storage_id: u64,
     stripes: &[StripeEntry],
     tombstones: &mut Tombstones,
     before: TransactionId,
 ) -> ColdCount {
-    // SAFETY: catalog look-ups.
-    let done = unsafe { DeadToAll::of(storage_id, before) };
+    let done = DeadToAll::of(storage_id, before);
     let mut count = ColdCount::default();
     for entry in stripes {
         let dead = tombstones.among(entry.first_row..entry.end_row());
@@ -49,8 +48,8 @@ pub unsafe fn cold(
 }
 
 /// How many rows the committed stripes and our own have, dead ones included.
-pub unsafe fn cold_row_count(rel: Relation) -> f64 {
-    // SAFETY: rel is open.
+pub fn cold_row_count(rel: Open) -> f64 {
+    // SAFETY: the snapshot is a constant of the server's.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
         entries::row_count(storage_id, &raw mut pg_sys::SnapshotSelfData)
@@ -75,27 +74,26 @@ struct IndexCounts {
 
 impl Counts {
     /// Reads the figures before heap's vacuum.
-    pub unsafe fn before(rel: Relation) -> Self {
-        // SAFETY: rel is open.
-        let indexes = unsafe { relation::indexes(rel) }.into_iter();
+    pub fn before(rel: Open) -> Self {
+        let indexes = rel.indexes().into_iter();
         let known = indexes.map(|index| {
             // SAFETY: a catalog look-up.
             let before = unsafe { Figures::of(index) };
             IndexCounts { index, before, heap: before }
         });
         // SAFETY: a catalog look-up; rel is open.
-        let before = unsafe { Figures::of((*rel).rd_id) };
+        let before = unsafe { Figures::of(rel.oid()) };
         Self { before, heap: before, indexes: known.collect(), entries: Vec::new() }
     }
 
     /// Takes back the figures of heap's vacuum, right after it. Queries see them at once, and rows of stripes
     /// are missing in them. The remaining steps of VACUUM may take long or be cancelled.
-    pub unsafe fn take_back(&mut self, rel: Relation) {
+    pub unsafe fn take_back(&mut self, rel: Open) {
         // SAFETY: rel is open, its indexes are not dropped while it is locked; the server's own in-place
         // update.
         unsafe {
             pg_sys::CommandCounterIncrement();
-            self.heap = Figures::of((*rel).rd_id);
+            self.heap = Figures::of(rel.oid());
             for counts in &mut self.indexes {
                 counts.heap = Figures::of(counts.index);
             }
@@ -104,9 +102,7 @@ impl Counts {
             }
             self.before.write(rel);
             for counts in self.indexes.iter().filter(|counts| counts.heap.rows != counts.before.rows) {
-                let open = pg_sys::index_open(counts.index, pg_sys::RowExclusiveLock as i32);
-                counts.before.write(open);
-                pg_sys::index_close(open, pg_sys::NoLock as i32);
+                with_index(counts.index, pg_sys::RowExclusiveLock, |open| counts.before.write(open));
             }
         }
     }
@@ -119,7 +115,7 @@ impl Counts {
     }
 
     /// Writes the figures of what is there now. `cut`: the file is shorter than heap's vacuum has left it.
-    pub unsafe fn correct(&self, rel: Relation, cut: bool, strategy: BufferAccessStrategy) {
+    pub unsafe fn correct(&self, rel: Open, cut: bool, strategy: BufferAccessStrategy) {
         // SAFETY: catalog look-ups and the server's own in-place update.
         unsafe {
             let Some(storage_id) = metapage::storage_id(rel) else { return };
@@ -131,7 +127,7 @@ impl Counts {
             let now = &raw mut pg_sys::SnapshotSelfData;
             let stripes = entries::visible(storage_id, now);
             let mut tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
-            let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let oldest_xmin = rel.oldest_xmin();
             let cold = cold(storage_id, &stripes, &mut tombstones, oldest_xmin);
             let rows = hot.live + cold.live;
             set_counts(rel, rows);
@@ -149,8 +145,8 @@ impl Counts {
         let (index, before, known) = (counts.index, counts.before.rows, counts.heap.rows);
         // SAFETY: as `correct`; the index is not dropped while its table is locked.
         unsafe {
-            let open = pg_sys::index_open(index, pg_sys::RowExclusiveLock as i32);
-            let entries = if pg_sys::RelationGetIndexPredicate(open).is_null() {
+            let open = Open::of(pg_sys::index_open(index, pg_sys::RowExclusiveLock as i32));
+            let entries = if pg_sys::RelationGetIndexPredicate(open.as_ptr()).is_null() {
                 rows
             } else if let Some(&(_, counted)) = self.entries.iter().find(|(of, _)| *of == index) {
                 counted.min(rows)
@@ -162,7 +158,7 @@ impl Counts {
             if Figures::of(index).rows != entries && (known >= 0.0 || entries > 0.0) {
                 set_counts(open, entries);
             }
-            pg_sys::index_close(open, pg_sys::NoLock as i32);
+            pg_sys::index_close(open.as_ptr(), pg_sys::NoLock as i32);
         }
     }
 }
@@ -176,15 +172,15 @@ pub(super) struct Hidden {
 
 impl Hidden {
     /// Hides the rows of a table that has, or had, rows in stripes.
-    pub unsafe fn of(rel: Relation) -> Self {
-        // SAFETY: rel is open; this is the relation cache's copy.
+    pub unsafe fn of(rel: Open) -> Self {
+        // SAFETY: this is the relation cache's copy.
         unsafe {
-            let form = (*rel).rd_rel;
+            let form = rel.form();
             let rows = (*form).reltuples;
             if rows > 0.0 && has_row_numbers(rel) {
                 (*form).reltuples = 0.0;
             }
-            Self { rel, rows }
+            Self { rel: rel.as_ptr(), rows }
         }
     }
 }
@@ -197,9 +193,8 @@ impl Drop for Hidden {
 }
 
 /// Whether the table has, or had, rows in stripes.
-unsafe fn has_row_numbers(rel: Relation) -> bool {
-    // SAFETY: rel is open.
-    unsafe { metapage::read(rel).is_some_and(|(_, next_row)| next_row > 0) }
+fn has_row_numbers(rel: Open) -> bool {
+    metapage::read(rel).is_some_and(|(_, next_row)| next_row > 0)
 }
 
 /// What `pg_class` says of a relation's size.
@@ -232,29 +227,44 @@ impl Figures {
     }
 
     /// Writes the figures in place, and leaves the relation's horizons alone.
-    unsafe fn write(self, rel: Relation) {
+    ///
+    /// # Safety
+    /// `rel` is locked so that nobody else writes this.
+    unsafe fn write(self, rel: Open) {
         let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
         let untold = std::ptr::null_mut();
         let Self { pages, rows, visible } = self;
-        // SAFETY: rel is open, and locked so that nobody else writes this.
+        // SAFETY: nobody else writes this, as is promised.
         unsafe {
-            let is_index = (*(*rel).rd_rel).relkind == pg_sys::RELKIND_INDEX as std::ffi::c_char;
-            let has_index = !is_index && !relation::indexes(rel).is_empty();
+            let is_index = rel.kind() == pg_sys::RELKIND_INDEX;
+            let has_index = !is_index && !rel.indexes().is_empty();
             pg_sys::vac_update_relstats(
-                rel, pages, rows, visible, has_index, no_xid, no_multi, untold, untold, false,
+                rel.as_ptr(),
+                pages,
+                rows,
+                visible,
+                has_index,
+                no_xid,
+                no_multi,
+                untold,
+                untold,
+                false,
             );
         }
     }
 }
 
 /// Writes to pg_class in place how many rows and pages a relation has.
-pub unsafe fn set_counts(rel: Relation, rows: f64) {
-    // SAFETY: rel is open, and locked so that nobody else writes this.
+///
+/// # Safety
+/// `rel` is locked so that nobody else writes this.
+pub unsafe fn set_counts(rel: Open, rows: f64) {
+    // SAFETY: nobody else writes this, as is promised.
     unsafe {
-        let pages = relation::block_count(rel);
+        let pages = rel.block_count();
         let mut visible: BlockNumber = 0;
-        if (*(*rel).rd_rel).relkind != pg_sys::RELKIND_INDEX as std::ffi::c_char {
-            pg_sys::visibilitymap_count(rel, &raw mut visible, std::ptr::null_mut());
+        if rel.kind() != pg_sys::RELKIND_INDEX {
+            pg_sys::visibilitymap_count(rel.as_ptr(), &raw mut visible, std::ptr::null_mut());
         }
         Figures { pages, rows, visible: visible.min(pages) }.write(rel);
     }

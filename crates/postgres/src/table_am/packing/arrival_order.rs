@@ -3,24 +3,25 @@
 //! `stripe::packing::arrival_order` chooses a sample of rows and says which column grows. This file reads the
 //! sample. Invariant: a hint for the order of rows and for nothing else.
 
-use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation};
+use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid};
 use stripe::packing::arrival_order::Ascents;
 pub(super) use stripe::packing::arrival_order::{neighbours, spread};
 
 use super::rows::Rows;
+use crate::host::relation::Open;
 use crate::options::SortKey;
 
 /// The key to sort the rows of these `runs` by, or None if no column grows. Each run is in an order of its
 /// own.
-pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
-    // SAFETY: rel is open, and the rows stay where they are.
+pub(super) fn key(rel: Open, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
+    // SAFETY: the rows stay where they are.
     unsafe {
         let numbers = numbers(rel);
         if numbers.is_empty() {
             return None;
         }
         let mut ascents = Ascents::new(numbers.len());
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         for run in runs {
             ascents.begin_run();
             for &place in *run {
@@ -40,7 +41,7 @@ pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointer
 }
 
 /// Numbers of the columns of whole numbers, days and times.
-pub(super) unsafe fn numbers(rel: Relation) -> Vec<i16> {
+pub(super) fn numbers(rel: Open) -> Vec<i16> {
     const KINDS: [Oid; 6] = [
         pg_sys::INT2OID,
         pg_sys::INT4OID,
@@ -49,9 +50,9 @@ pub(super) unsafe fn numbers(rel: Relation) -> Vec<i16> {
         pg_sys::TIMESTAMPOID,
         pg_sys::TIMESTAMPTZOID,
     ];
-    // SAFETY: rel is open.
+    // SAFETY: an open table has a descriptor.
     unsafe {
-        let desc = (*rel).rd_att;
+        let desc = rel.descriptor();
         let attributes = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));
         let meant = attributes
             .iter()

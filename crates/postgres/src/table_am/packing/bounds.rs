@@ -4,7 +4,7 @@
 //! sorts by: numbers, days, times, booleans, uuids, and text that is compared by its bytes. Invariant: a hint
 //! for what to sort; an answer may be "unknown" at any time.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 use stripe::packing::overlapping::{Reach, ranked};
 use stripe::packing::sort_order::{SortColumn, SortOrder};
 use vector::LogicalType;
@@ -12,17 +12,18 @@ use vector::LogicalType;
 use crate::convert::ColumnType;
 use crate::host::collation::lc_collate_is_c;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::options::SortKey;
 use crate::storage::directory::StripeEntry;
 
 /// The order of these keys, as far as statistics can know it.
-pub(super) unsafe fn of(rel: Relation, keys: &[SortKey]) -> SortOrder {
+pub(super) fn of(rel: Open, keys: &[SortKey]) -> SortOrder {
     let key = |key: &SortKey| {
         let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
-        // SAFETY: rel is open.
+        // SAFETY: an open table has a descriptor.
         unsafe {
-            let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
-            let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(column)?;
+            let count = usize::try_from((*rel.descriptor()).natts).ok()?;
+            let attribute = (*rel.descriptor()).attrs.as_slice(count).get(column)?;
             let ColumnType { logical, type_oid, .. } = ColumnType::of(attribute);
             let is_known = match logical {
                 LogicalType::Text => type_oid != pg_sys::BPCHAROID && lc_collate_is_c(attribute.attcollation),
@@ -38,7 +39,7 @@ pub(super) unsafe fn of(rel: Relation, keys: &[SortKey]) -> SortOrder {
 
 /// What the rows of each stripe lie across, where that is known and more than a point, as numbers that are in
 /// the order of the ends.
-pub(super) fn ranges(order: &SortOrder, rel: Relation, stripes: &[&StripeEntry]) -> Vec<Option<Reach>> {
+pub(super) fn ranges(order: &SortOrder, rel: Open, stripes: &[&StripeEntry]) -> Vec<Option<Reach>> {
     let reach = |entry: &&StripeEntry| match order.reach(&entry.summary) {
         Ok(found) => found,
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),

@@ -7,11 +7,10 @@
 //!
 //! Invariant: nobody can see an older version of a row that is chosen.
 
-use pgrx::pg_sys::{
-    self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, ItemPointerData, Relation, TransactionId,
-};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, ItemPointerData, TransactionId};
 
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::{hot_runs, tid};
 use crate::storage::pending_rows;
@@ -43,17 +42,20 @@ enum Fate {
 
 /// Chooses up to `limit` rows in the order of their TIDs, from block `from` on, but not many more bytes than
 /// fit a stripe. Moves `from` to where the next batch begins.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     from: &mut BlockNumber,
     limit: usize,
     oldest_xmin: TransactionId,
 ) -> Choice {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
-        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
+        let spans = hot_runs::hot_spans(runs, rel.block_count());
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
         let mut vmbuffer: Buffer = 0;
         let mut chosen = Choice::default();
@@ -65,7 +67,8 @@ pub(super) unsafe fn choose(
                 }
                 // Packing has emptied this page, and no row was put into it since VACUUM marked it.
                 if emptied_pages::seems_empty(rel, block)
-                    && u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer)) != 0
+                    && u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer))
+                        != 0
                 {
                     *from = block + 1;
                     continue;
@@ -88,7 +91,7 @@ pub(super) unsafe fn choose(
 
 /// Adds the rows of a page.
 unsafe fn of_page(
-    rel: Relation,
+    rel: Open,
     buf: Buffer,
     block: BlockNumber,
     oldest_xmin: TransactionId,
@@ -113,7 +116,7 @@ unsafe fn of_page(
             let mut tuple = HeapTupleData {
                 t_len: (*pointer).lp_len(),
                 t_self: at,
-                t_tableOid: (*rel).rd_id,
+                t_tableOid: rel.oid(),
                 t_data: pg_sys::PageGetItem(page, pointer).cast(),
             };
             match fate(&mut tuple, buf, oldest_xmin) {

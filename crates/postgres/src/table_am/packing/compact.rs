@@ -18,11 +18,12 @@
 //!
 //! Invariant: every snapshot sees the stripe exactly once.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
 use super::settings;
 use super::statistics::{self, Sum};
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::stripe_lock::{self, Exclusion};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::age::Age;
@@ -37,13 +38,16 @@ const WORTH: u32 = 16;
 
 /// Moves the last stripe that ends beyond block `keep` and has enough empty pages before it. Returns false if
 /// there is none. The caller holds ShareUpdateExclusiveLock.
-pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
-    // SAFETY: rel is open, in a transaction with an active snapshot.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock, and the transaction has an active snapshot.
+pub(super) unsafe fn step(rel: Open, keep: u32) -> bool {
+    // SAFETY: the lock and the snapshot are promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel).filter(|_| settings::moves_stripes()) else {
             return false;
         };
-        let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest = rel.oldest_xmin();
         let mut stripes = entries::present(storage_id);
         stripes.retain(|(entry, _)| {
             // Everybody must also see its last move, so that a backend that looks for the stripe twice finds
@@ -76,13 +80,13 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
 /// Moves the stripe behind the longest run of empty pages to the end of the file. Returns false if that run
 /// is too short to be worth it, or if all empty pages are behind the last stripe. The caller holds
 /// ShareUpdateExclusiveLock.
-pub(super) unsafe fn widen(rel: Relation) -> bool {
+pub(super) unsafe fn widen(rel: Open) -> bool {
     // SAFETY: as `step`.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel).filter(|_| settings::moves_stripes()) else {
             return false;
         };
-        let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest = rel.oldest_xmin();
         let stripes = entries::present(storage_id);
         if stripes.iter().any(|(entry, _)| Age::of(entry.inserter, oldest) != Age::Everybody) {
             // A stripe was moved lately, and its old pages may be the ones that are missing.
@@ -110,12 +114,12 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
 /// Has `write` copy the stripe's bytes to other pages, and makes these its place. Returns false if `write`
 /// cannot.
 unsafe fn copy(
-    rel: Relation,
+    rel: Open,
     entry: &StripeEntry,
     exclusion: Exclusion,
     write: impl FnOnce(&[u8], PageOwner) -> Option<BlockRun>,
 ) -> bool {
-    // SAFETY: rel is open. Others are kept out to the end of the transaction.
+    // SAFETY: others are kept out to the end of the transaction.
     unsafe {
         let command = pg_sys::GetCurrentCommandId(true);
         let mut bytes = Vec::new();

@@ -19,7 +19,7 @@ use super::{as_owner, join, obstacle};
 use crate::compat;
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 use crate::table_am::statements::publication;
 
@@ -33,6 +33,7 @@ pub(in crate::table_am) unsafe fn install() {
     }
 }
 
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 unsafe extern "C-unwind" fn utility(
     statement: *mut PlannedStmt,
     query: *const c_char,
@@ -127,10 +128,10 @@ unsafe fn take_out(tables: Vec<Oid>) {
             if rel.is_null() {
                 continue;
             }
-            let is_ours = options::is_colcompress(rel) && !relation::is_foreign_temporary(rel);
+            let is_ours = options::is_colcompress(Open::of(rel)) && !Open::of(rel).is_foreign_temporary();
             let mut taken_out = 0;
-            if is_ours && obstacle::of_taking_out(rel).is_none() {
-                taken_out = as_owner(rel, || join::take_out_dead(rel));
+            if is_ours && obstacle::of_taking_out(Open::of(rel)).is_none() {
+                taken_out = as_owner(Open::of(rel), || join::take_out_dead(Open::of(rel)));
             }
             // The lock of an unchanged table is given back: the database may have more tables than the server
             // has room for locks.

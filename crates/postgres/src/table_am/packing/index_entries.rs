@@ -6,13 +6,13 @@
 //!
 //! Invariant: nothing here waits for another transaction.
 
-use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, TupleTableSlot};
 
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::table_am::index::rows::IndexRows;
 
-struct Index {
-    rel: Relation,
+struct Index<'a> {
+    rel: Open<'a>,
     info: *mut IndexInfo,
     rows: IndexRows,
 }
@@ -28,29 +28,32 @@ pub(super) enum Which {
 }
 
 impl Which {
-    unsafe fn includes(self, index: Relation) -> bool {
+    fn includes(self, index: Open) -> bool {
         // SAFETY: the index is open.
-        let (unique, method) = unsafe { ((*(*index).rd_index).indisunique, (*(*index).rd_rel).relam) };
+        let (unique, method) = unsafe { ((*(*index.as_ptr()).rd_index).indisunique, index.access_method()) };
         // A BRIN index has no entries for cold rows.
         method != pg_sys::BRIN_AM_OID && (self == Self::All || unique == (self == Self::Unique))
     }
 }
 
 /// The indexes of a table, open for insertion.
-pub(super) struct Entries {
-    rel: Relation,
-    indexes: Vec<Index>,
+pub(super) struct Entries<'a> {
+    rel: Open<'a>,
+    indexes: Vec<Index<'a>>,
     /// Memory for the entries of one row.
     context: MemoryContext,
 }
 
-impl Entries {
+impl<'a> Entries<'a> {
     /// Opens the indexes, for rows that come in `slot`.
-    pub unsafe fn new(rel: Relation, which: Which, slot: *mut TupleTableSlot) -> Self {
-        // SAFETY: rel is open with ShareUpdateExclusiveLock, so its indexes stay.
+    ///
+    /// # Safety
+    /// `rel` is locked with ShareUpdateExclusiveLock.
+    pub unsafe fn new(rel: Open<'a>, which: Which, slot: *mut TupleTableSlot) -> Self {
+        // SAFETY: the lock is promised, so its indexes stay.
         unsafe {
-            let open = |index: Relation| {
-                let info = pg_sys::BuildIndexInfo(index);
+            let open = |index: Open<'a>| {
+                let info = pg_sys::BuildIndexInfo(index.as_ptr());
                 Index { rel: index, info, rows: IndexRows::of_slot(slot, info) }
             };
             let context = pg_sys::AllocSetContextCreateInternal(
@@ -60,10 +63,11 @@ impl Entries {
                 8 * 1024,
                 8 * 1024 * 1024,
             );
-            let (meant, others): (Vec<_>, Vec<_>) = relation::open_indexes(rel, pg_sys::RowExclusiveLock)
+            let (meant, others): (Vec<_>, Vec<_>) = rel
+                .open_indexes(pg_sys::RowExclusiveLock)
                 .into_iter()
                 .partition(|&index| which.includes(index));
-            others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
+            others.into_iter().for_each(|index| pg_sys::index_close(index.as_ptr(), pg_sys::NoLock as i32));
             let indexes = meant.into_iter().map(open).collect();
             Self { rel, indexes, context }
         }
@@ -84,11 +88,11 @@ impl Entries {
                     continue;
                 }
                 pg_sys::index_insert(
-                    index.rel,
+                    index.rel.as_ptr(),
                     index.rows.values.as_mut_ptr(),
                     index.rows.nulls.as_mut_ptr(),
                     &raw mut place,
-                    self.rel,
+                    self.rel.as_ptr(),
                     pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
                     false,
                     index.info,
@@ -100,7 +104,7 @@ impl Entries {
     }
 
     /// Whether the entries depend on functions or conditions of the owner's, which may fail.
-    pub unsafe fn may_fail(&self) -> bool {
+    pub fn may_fail(&self) -> bool {
         // SAFETY: the indexes are open.
         self.indexes.iter().any(|index| unsafe {
             !(*index.info).ii_Expressions.is_null() || !(*index.info).ii_Predicate.is_null()
@@ -126,7 +130,7 @@ impl Entries {
         unsafe {
             for index in self.indexes {
                 index.rows.release();
-                pg_sys::index_close(index.rel, pg_sys::NoLock as i32);
+                pg_sys::index_close(index.rel.as_ptr(), pg_sys::NoLock as i32);
             }
             pg_sys::MemoryContextDelete(self.context);
         }
@@ -134,15 +138,13 @@ impl Entries {
 }
 
 /// How many unique indexes the table has.
-pub(super) unsafe fn unique_indexes(rel: Relation) -> usize {
-    // SAFETY: rel is open.
-    unsafe { relation::count_indexes(rel, |index| index.indisunique) }
+pub(super) fn unique_indexes(rel: Open) -> usize {
+    rel.count_indexes(|index| index.indisunique)
 }
 
 /// Whether the table has an exclusion constraint. Its check scans the index without holding a page. So the
 /// check could look for the new entry before it is made, and at the old row after it is gone, and miss both.
 /// (A unique index is checked under the lock of its page.)
-pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {
-    // SAFETY: rel is open.
-    unsafe { relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
+pub(super) fn has_exclusion(rel: Open) -> bool {
+    rel.count_indexes(|index| index.indisexclusion) > 0
 }

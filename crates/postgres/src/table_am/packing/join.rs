@@ -19,7 +19,7 @@
 //! Invariants: nothing here waits for another transaction. Every row of a stripe that leaves the directory is
 //! dead or moved.
 
-use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, CommandId, ItemPointerData, TransactionId};
 
 use super::index_entries::Which;
 use super::order::sorted;
@@ -29,8 +29,9 @@ use super::statistics::{self, Sum};
 use super::stripes::{self, Chosen};
 use super::{Step, arrival_order, obstacle, overlapping, settings, stop_after, unsorted};
 use crate::compat;
-use crate::host::{relation, table_counts};
-use crate::options;
+use crate::host::relation::Open;
+use crate::host::table_counts;
+use crate::options::{self, SortKey};
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{delete_bitmap, gone_rows, row_move, stripe_lock};
 use crate::storage::directory;
@@ -58,78 +59,45 @@ enum Aim {
 /// Joins stripes if that is worth while, at least `fewest` small ones. Otherwise it sorts one stripe, or
 /// sorts some over each other if at least `fewest` overlap. Returns how many of their rows it has been
 /// through.
-pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock, and the transaction has an active snapshot.
+pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
+    // SAFETY: the lock is promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
         let options = options::table_options(rel);
-        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest_xmin = rel.oldest_xmin();
         row_move::forget(storage_id, oldest_xmin);
         gone_rows::forget(rel);
         let limit = options.stripe_row_limit.max(1);
-        let mut chosen = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
         let mut keys = options.orderby;
-        let mut aim = Aim::Fewer;
-        if chosen.is_empty() && !keys.is_empty() {
-            aim = Aim::Sorted;
-            chosen.extend(unsorted::choose(rel, storage_id, &keys, oldest_xmin));
-            if let Some(Chosen { entry, .. }) = chosen.first()
-                && unsorted::is_in_order(rel, entry, &keys)
-            {
-                let command = pg_sys::GetCurrentCommandId(true);
-                return if unsorted::mark(rel, entry, &keys, command) { entry.row_count as usize } else { 0 };
-            }
-        }
-        if chosen.is_empty() && !keys.is_empty() {
-            aim = Aim::Apart;
-            // A user's CALL (`fewest` is 1) sorts all stripes that overlap.
-            let fewest = if fewest == 1 { fewest } else { settings::stripes() };
-            chosen = overlapping::choose(rel, storage_id, &keys, limit, fewest, oldest_xmin);
-        }
+        let (chosen, aim) = match choose(rel, storage_id, limit, fewest, &keys, oldest_xmin) {
+            Ok(chosen) => chosen,
+            Err(marked) => return marked,
+        };
         if chosen.is_empty() {
             return 0;
         }
-        statistics::tell(&format!("joining {} stripes of {}", chosen.len(), relation::quoted_name(rel)));
+        statistics::tell(&format!("joining {} stripes of {}", chosen.len(), rel.quoted_name()));
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
         let live = live_rows(rel, storage_id, &chosen);
         if keys.is_empty() {
-            let samples: Vec<_> = live.iter().map(|rows| arrival_order::spread(rows, live.len())).collect();
-            let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
-            keys.extend(arrival_order::key(rel, &mut source, &samples));
+            keys.extend(growing_key(rel, &mut source, &live));
         }
         let rows = sorted(rel, &mut source, &keys, live.concat());
-        // Only computes the entries: functions of the owner's that fail must do so before anything is
-        // written.
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
-        let mut written = Vec::new();
-        let mut rest = &rows[..];
-        while !rest.is_empty() {
-            let part = rest.get(..limit as usize).unwrap_or(rest);
-            let entry = write(rel, &mut source, part, &keys, command);
-            rest = rest.get(entry.row_count as usize..).unwrap_or_default();
-            written.push(entry);
-        }
-        let is_better = match aim {
-            Aim::Sorted => true,
-            Aim::Apart => overlapping::are_in_order(rel, &written, &keys),
-            // The estimate of their bytes may have been wrong.
-            Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
-        };
-        if !is_better {
+        let written = write_all(rel, &mut source, &rows, limit as usize, &keys, command);
+        if !is_reached(aim, rel, &chosen, &written, &keys) {
             // The old stripes stay: the new ones are no better, and the next batch would write the same ones
             // again.
             return give_back(rel, &written);
         }
         let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
-        enter(
-            rel,
-            &mut source,
-            Which::Plain,
-            rows.iter().zip(numbers).map(|(&at, number)| (at, Some(number))),
-        );
+        enter(rel, &mut source, Which::Plain, rows.iter().copied().zip(numbers.map(Some)));
         stop_after(Step::Written);
         let count = replace(rel, storage_id, &chosen, &mut source, &rows, &written, command);
         stop_after(Step::Deleted);
@@ -137,13 +105,81 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     }
 }
 
+/// The stripes to work on, and what for. Err: one of them was in order and is marked so now; its rows.
+unsafe fn choose(
+    rel: Open,
+    storage_id: u64,
+    limit: u32,
+    fewest: usize,
+    keys: &[SortKey],
+    oldest_xmin: TransactionId,
+) -> Result<(Vec<Chosen>, Aim), usize> {
+    // SAFETY: as `batch`.
+    unsafe {
+        let small = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
+        if !small.is_empty() || keys.is_empty() {
+            return Ok((small, Aim::Fewer));
+        }
+        if let Some(chosen) = unsorted::choose(rel, storage_id, keys, oldest_xmin) {
+            let entry = &chosen.entry;
+            if unsorted::is_in_order(rel, entry, keys) {
+                let command = pg_sys::GetCurrentCommandId(true);
+                let is_marked = unsorted::mark(rel, entry, keys, command);
+                return Err(if is_marked { entry.row_count as usize } else { 0 });
+            }
+            return Ok((vec![chosen], Aim::Sorted));
+        }
+        // All that do, where a user has asked for it.
+        let fewest = if fewest == 1 { fewest } else { settings::stripes() };
+        Ok((overlapping::choose(rel, storage_id, keys, limit, fewest, oldest_xmin), Aim::Apart))
+    }
+}
+
+/// The column that the rows are to be sorted by where no option says so.
+fn growing_key(rel: Open, source: &mut Rows, live: &[Vec<ItemPointerData>]) -> Option<SortKey> {
+    let samples: Vec<_> = live.iter().map(|rows| arrival_order::spread(rows, live.len())).collect();
+    let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+    arrival_order::key(rel, source, &samples)
+}
+
+/// Writes the rows as stripes of at most `limit` rows.
+unsafe fn write_all(
+    rel: Open,
+    source: &mut Rows,
+    rows: &[ItemPointerData],
+    limit: usize,
+    keys: &[SortKey],
+    command: CommandId,
+) -> Vec<StripeEntry> {
+    let mut written = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let part = rest.get(..limit).unwrap_or(rest);
+        // SAFETY: as `batch`.
+        let entry = unsafe { write(rel, source, part, keys, command) };
+        rest = rest.get(entry.row_count as usize..).unwrap_or_default();
+        written.push(entry);
+    }
+    written
+}
+
+/// Whether the stripes written are what the batch was for.
+fn is_reached(aim: Aim, rel: Open, chosen: &[Chosen], written: &[StripeEntry], keys: &[SortKey]) -> bool {
+    match aim {
+        Aim::Sorted => true,
+        Aim::Apart => overlapping::are_in_order(rel, written, keys),
+        // The estimate of their bytes may have been wrong.
+        Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
+    }
+}
+
 /// Takes out the stripes of which every row is dead, and returns how many these are. It writes nothing if
 /// there is none.
-pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
+pub(super) unsafe fn take_out_dead(rel: Open) -> usize {
     // SAFETY: as `batch`.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest_xmin = rel.oldest_xmin();
         gone_rows::forget(rel);
         let mut chosen = stripes::seen_by_all(rel, storage_id, oldest_xmin);
         chosen.retain(Chosen::is_dead);
@@ -159,8 +195,8 @@ pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
 }
 
 /// For each of these stripes, its rows that are not dead by now.
-unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
-    // SAFETY: rel is open.
+fn live_rows(rel: Open, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
+    // SAFETY: the snapshot is a constant of the server's.
     let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
     let mut live_of = |entry: &StripeEntry| {
         let dead = tombstones.among(entry.first_row..entry.end_row());
@@ -172,9 +208,9 @@ unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<V
 
 /// Excludes all others from some stripes, to the end of the transaction. Says for each stripe whether this
 /// one got it.
-unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
+fn exclude(rel: Open, stripes: &[Chosen]) -> Vec<bool> {
     let mut had = vec![false; stripes.len()];
-    // SAFETY: rel is open. It sleeps for a time that does not depend on others.
+    // SAFETY: it sleeps for a time that does not depend on others.
     unsafe {
         for pause in (0..TRIES).map(|at| at > 0) {
             if had.iter().all(|&had| had) {
@@ -192,7 +228,7 @@ unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
 }
 
 /// Counts what `replace` has done.
-unsafe fn count(rel: Relation, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
+fn count(rel: Open, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
     let stripes = gone.len() as u64;
     let done = if written.is_empty() {
         vec![(Sum::StripesTakenOut, stripes)]
@@ -205,14 +241,16 @@ unsafe fn count(rel: Relation, gone: &[&Chosen], written: &[StripeEntry], moved:
             (Sum::RewrittenBytesAfter, written.iter().map(|entry| entry.byte_length).sum()),
         ]
     };
-    // SAFETY: rel is open.
-    unsafe { statistics::count(rel, &done) }
+    statistics::count(rel, &done)
 }
 
 /// Frees the pages of new stripes that are not used. They are this transaction's, and nobody else knows of
 /// them.
-unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
+unsafe fn give_back(rel: Open, written: &[StripeEntry]) -> usize {
+    // SAFETY: the lock is promised.
     unsafe {
         for entry in written {
             free::give_back(rel, entry);
@@ -221,10 +259,32 @@ unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
     0
 }
 
+/// The rows that are still in stripes that go, each with its new number; and the numbers of the others.
+fn left_and_stale(
+    rows: &[ItemPointerData],
+    written: &[StripeEntry],
+    gone: &[&Chosen],
+    dead: &[u64],
+) -> (Vec<(ItemPointerData, u64)>, Vec<u64>) {
+    let is_left = |at: ItemPointerData| {
+        tid::row_of(at).is_some_and(|row| {
+            let after = gone.partition_point(|stripe| stripe.entry.first_row <= row);
+            after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row))
+                && dead.binary_search(&row).is_err()
+        })
+    };
+    let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
+    let (mut moves, mut stale) = (Vec::new(), Vec::new());
+    for (&at, number) in rows.iter().zip(numbers) {
+        if is_left(at) { moves.push((at, number)) } else { stale.push(number) }
+    }
+    (moves, stale)
+}
+
 /// Replaces the chosen stripes by the written ones, as far as others can be excluded from them. `rows` says
 /// where the rows of the written stripes were. Returns how many rows of the chosen stripes this concerns.
 unsafe fn replace(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     chosen: &[Chosen],
     source: &mut Rows,
@@ -232,7 +292,7 @@ unsafe fn replace(
     written: &[StripeEntry],
     command: CommandId,
 ) -> usize {
-    // SAFETY: rel is open; who has locked or changed a row of an excluded stripe has ended.
+    // SAFETY: who has locked or changed a row of an excluded stripe has ended.
     unsafe {
         let had = exclude(rel, chosen);
         let gone: Vec<&Chosen> =
@@ -247,18 +307,7 @@ unsafe fn replace(
         for Chosen { entry, .. } in &gone {
             dead.extend(tombstones.among(entry.first_row..entry.end_row()));
         }
-        let is_left = |at: ItemPointerData| {
-            tid::row_of(at).is_some_and(|row| {
-                let after = gone.partition_point(|stripe| stripe.entry.first_row <= row);
-                after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row))
-                    && dead.binary_search(&row).is_err()
-            })
-        };
-        let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
-        let (mut moves, mut stale) = (Vec::new(), Vec::new());
-        for (&at, number) in rows.iter().zip(numbers) {
-            if is_left(at) { moves.push((at, number)) } else { stale.push(number) }
-        }
+        let (moves, stale) = left_and_stale(rows, written, &gone, &dead);
         enter(rel, source, Which::Unique, moves.iter().map(|&(at, number)| (at, Some(number))));
         obstacle::refuse_if_decoded(rel);
         let moved = moves.len();

@@ -66,10 +66,10 @@ pub use unsorted_notice::tell as tell_of_unsorted;
 
 use std::ffi::c_int;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
 use crate::host::identity::Identity;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options::{self, SortKey};
 use crate::storage::directory::StripeEntry;
 
@@ -86,7 +86,7 @@ enum Step {
 
 /// One batch: packs hot rows from block `from` on, at least `rows` of them. If there are fewer, it joins
 /// stripes, at least `stripes` small ones. Returns how many rows it has been through.
-unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
+unsafe fn batch(rel: Open, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
     // SAFETY: as `relocate::batch`.
     unsafe {
         as_owner(rel, || match relocate::batch(rel, from, rows) {
@@ -106,26 +106,22 @@ pub(super) fn created(class: pg_sys::Oid, object: pg_sys::Oid) {
 }
 
 /// Whether some of these small stripes have room for each other.
-pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
-    // SAFETY: rel is open.
-    unsafe { stripes::can_be_joined(rel, stripes) }
+pub(super) fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
+    stripes::can_be_joined(rel, stripes)
 }
 
 /// How many of these stripes overlap an earlier one: in the order of these keys, they begin before a stripe
 /// that begins earlier has ended.
-pub(super) unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
-    // SAFETY: rel is open. Keys may be compared by functions of the owner's.
-    unsafe { as_owner(rel, || overlapping::count(rel, stripes, keys)) }
+pub(super) fn overlapping(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+    // Keys may be compared by functions of the owner's.
+    as_owner(rel, || overlapping::count(rel, stripes, keys))
 }
 
 /// Whether packing sees to a table's stripes beside its writers at all, and whether it does so in the
 /// background.
-pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
-    // SAFETY: rel is open and locked.
-    unsafe {
-        let can = obstacle::of(rel).is_none();
-        (can, can && settings::is_on() && !relation::is_temporary(rel) && options::table_options(rel).packing)
-    }
+pub fn sees_to(rel: Open) -> (bool, bool) {
+    let can = obstacle::of(rel).is_none();
+    (can, can && settings::is_on() && !rel.is_temporary() && options::table_options(rel).packing)
 }
 
 /// There is something to do for a table even if nobody has written to it. The next round looks at the table,
@@ -163,10 +159,10 @@ unsafe fn stop_after(step: Step) {
 
 /// Runs `work` as the owner of `rel`, in a context where functions of the owner's cannot do harm, as the
 /// server runs index expressions.
-unsafe fn as_owner<T>(rel: Relation, work: impl FnOnce() -> T) -> T {
+fn as_owner<T>(rel: Open, work: impl FnOnce() -> T) -> T {
     // SAFETY: an ERROR ends the transaction, which puts user and settings back, too.
     unsafe {
-        Identity::of_owner((*(*rel).rd_rel).relowner).during(|| {
+        Identity::of_owner((*rel.form()).relowner).during(|| {
             let level = pg_sys::NewGUCNestLevel();
             pg_sys::set_config_option(
                 c"search_path".as_ptr(),

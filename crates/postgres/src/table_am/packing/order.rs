@@ -4,14 +4,18 @@
 //! Called by `relocate` and `join`. The server's tuplesort sorts the keys with the rows' TIDs. So only the
 //! keys are kept, within maintenance_work_mem.
 
-use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
+use std::ffi::c_int;
+
+use pgrx::pg_sys::{self, Datum, ItemPointerData};
 
 use super::rows::Rows;
+use crate::host::error;
+use crate::host::relation::Open;
 use crate::options::{SortKey, orderby};
 
 /// The same rows, sorted by `keys`. Without keys they stay in the order given.
-pub(super) unsafe fn sorted(
-    rel: Relation,
+pub(super) fn sorted(
+    rel: Open,
     source: &mut Rows,
     keys: &[SortKey],
     rows: Vec<ItemPointerData>,
@@ -19,37 +23,11 @@ pub(super) unsafe fn sorted(
     if keys.is_empty() {
         return rows;
     }
-    // SAFETY: rel is open, its keys are columns of it, and the rows stay where they are (`rows`). What
-    // an ERROR leaves behind goes with the transaction.
+    // SAFETY: the rows stay where they are (`rows`). What an ERROR leaves behind goes with the transaction.
     unsafe {
         let count = keys.len();
-        let desc = pg_sys::CreateTemplateTupleDesc(count as i32 + 1);
-        let (mut numbers, mut operators, mut collations, mut nulls_first) = (vec![], vec![], vec![], vec![]);
-        for (at, key) in keys.iter().enumerate() {
-            let attribute = (*(*rel).rd_att).attrs.as_ptr().add(usize::try_from(key.attnum - 1).unwrap_or(0));
-            let number = at as i16 + 1;
-            let (kind, modifier) = ((*attribute).atttypid, (*attribute).atttypmod);
-            pg_sys::TupleDescInitEntry(desc, number, std::ptr::null(), kind, modifier, 0);
-            pg_sys::TupleDescInitEntryCollation(desc, number, (*attribute).attcollation);
-            numbers.push(number);
-            operators.push(orderby::sort_operator(kind, key));
-            collations.push((*attribute).attcollation);
-            nulls_first.push(key.nulls_first);
-        }
-        let place = count as i16 + 1;
-        pg_sys::TupleDescInitEntry(desc, place, std::ptr::null(), pg_sys::TIDOID, -1, 0);
-        let sort = pg_sys::tuplesort_begin_heap(
-            desc,
-            count as i32,
-            numbers.as_mut_ptr(),
-            operators.as_mut_ptr(),
-            collations.as_mut_ptr(),
-            nulls_first.as_mut_ptr(),
-            pg_sys::maintenance_work_mem,
-            std::ptr::null_mut(),
-            0,
-        );
-        let whole = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let (sort, desc) = begin(rel, keys);
+        let whole = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let row = pg_sys::MakeSingleTupleTableSlot(desc, &raw const pg_sys::TTSOpsVirtual);
         for mut at in rows.iter().copied() {
             pgrx::check_for_interrupts!();
@@ -70,7 +48,7 @@ pub(super) unsafe fn sorted(
         let mut sorted = Vec::with_capacity(rows.len());
         while pg_sys::tuplesort_gettupleslot(sort, true, false, result, std::ptr::null_mut()) {
             let mut null = false;
-            let value = pg_sys::slot_getattr(result, place.into(), &raw mut null);
+            let value = pg_sys::slot_getattr(result, count as c_int + 1, &raw mut null);
             sorted.push(*value.cast_mut_ptr::<ItemPointerData>());
         }
         for slot in [whole, row, result] {
@@ -78,5 +56,40 @@ pub(super) unsafe fn sorted(
         }
         pg_sys::tuplesort_end(sort);
         sorted
+    }
+}
+
+/// A sort of rows that have the keys as columns, and their TIDs as the last one.
+fn begin(rel: Open, keys: &[SortKey]) -> (*mut pg_sys::Tuplesortstate, pg_sys::TupleDesc) {
+    let count = keys.len();
+    let (mut numbers, mut operators, mut collations, mut nulls_first) = (vec![], vec![], vec![], vec![]);
+    // SAFETY: the row type has room for all columns; the sort copies what it is given.
+    unsafe {
+        let desc = pg_sys::CreateTemplateTupleDesc(count as i32 + 1);
+        for (number, key) in (1..).zip(keys) {
+            let column = usize::try_from(key.attnum - 1).ok().and_then(|at| rel.columns().get(at));
+            let Some(attribute) = column else { error::internal("a sort key is no column") };
+            let (kind, modifier) = (attribute.atttypid, attribute.atttypmod);
+            pg_sys::TupleDescInitEntry(desc, number, std::ptr::null(), kind, modifier, 0);
+            pg_sys::TupleDescInitEntryCollation(desc, number, attribute.attcollation);
+            numbers.push(number);
+            operators.push(orderby::sort_operator(kind, key));
+            collations.push(attribute.attcollation);
+            nulls_first.push(key.nulls_first);
+        }
+        let place = count as i16 + 1;
+        pg_sys::TupleDescInitEntry(desc, place, std::ptr::null(), pg_sys::TIDOID, -1, 0);
+        let sort = pg_sys::tuplesort_begin_heap(
+            desc,
+            count as i32,
+            numbers.as_mut_ptr(),
+            operators.as_mut_ptr(),
+            collations.as_mut_ptr(),
+            nulls_first.as_mut_ptr(),
+            pg_sys::maintenance_work_mem,
+            std::ptr::null_mut(),
+            0,
+        );
+        (sort, desc)
     }
 }

@@ -4,7 +4,7 @@
 //! order that the server sorts by, they say that (`bounds`); else the first and the last row of a stripe do,
 //! if it is known as sorted. Invariant: as of `stripes`.
 
-use pgrx::pg_sys::{self, Relation, TransactionId};
+use pgrx::pg_sys::{self, TransactionId};
 use stripe::packing::overlapping::{self as choosing, Reach, most_overlapping, one_batch, ranked};
 
 use super::bounds;
@@ -12,6 +12,7 @@ use super::rows::Rows;
 use super::stripes::{self, Chosen};
 use super::{index_entries, unsorted};
 use crate::host::memory;
+use crate::host::relation::Open;
 use crate::options::SortKey;
 use crate::storage::change::stripe_lock;
 use crate::storage::directory::StripeEntry;
@@ -23,7 +24,7 @@ use crate::storage::pending_rows::Order;
 /// two are chosen. A third or later one is chosen only as long as all unique indexes together get at most
 /// `limit` entries, as writers wait while these are made.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     keys: &[SortKey],
     limit: u32,
@@ -52,22 +53,20 @@ pub(super) unsafe fn choose(
 }
 
 /// Whether stripes do not overlap each other.
-pub(super) unsafe fn are_in_order(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
-    // SAFETY: rel is open.
-    let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
+pub(super) fn are_in_order(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
+    let ranges = ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys);
     choosing::are_apart(&ranges)
 }
 
 /// How many of these stripes begin before a stripe that begins earlier has ended.
-pub(super) unsafe fn count(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
-    // SAFETY: rel is open.
-    let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
+pub(super) fn count(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+    let ranges = ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys);
     choosing::count(&ranges)
 }
 
 /// How far each stripe reaches in the order of `keys`, if that is known and more than one place.
-unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<Reach>> {
-    // SAFETY: rel is open; the values are copies, and the rows of stripes stay.
+fn ranges(rel: Open, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<Reach>> {
+    // SAFETY: the values are copies, and the rows of stripes stay.
     unsafe {
         let bounds = bounds::of(rel, keys);
         if bounds.is_known() {

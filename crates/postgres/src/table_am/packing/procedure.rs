@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
 use super::round::Round;
 use super::{compact, obstacle, statistics, tidy};
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 use crate::options::maintenance;
 
@@ -98,23 +98,23 @@ unsafe fn batch(
             return 0;
         }
         let rel = maintenance::open_owned(table, pg_sys::ShareUpdateExclusiveLock, "repack");
-        if let Some((detail, hint)) = obstacle::of(rel) {
+        if let Some((detail, hint)) = obstacle::of(Open::of(rel)) {
             error::raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("cannot repack table {}", relation::quoted_name(rel)),
+                format!("cannot repack table {}", Open::of(rel).quoted_name()),
                 detail,
                 hint,
             );
         }
         pg_sys::CheckTableNotInUse(rel, c"repack".as_ptr());
-        *name = relation::quoted_name(rel);
+        *name = Open::of(rel).quoted_name();
         statistics::tell(&match keep {
             None => format!("packing {name}: {total} rows"),
             Some(_) => format!("moving stripes of {name}"),
         });
         let moved = match keep {
-            None => super::batch(rel, from, 1, 1),
-            Some(keep) => usize::from(compact::step(rel, keep)),
+            None => super::batch(Open::of(rel), from, 1, 1),
+            Some(keep) => usize::from(compact::step(Open::of(rel), keep)),
         };
         pg_sys::table_close(rel, pg_sys::NoLock as i32);
         moved
@@ -129,7 +129,11 @@ unsafe fn to_keep(table: Oid) -> u32 {
         if rel.is_null() {
             return u32::MAX;
         }
-        let keep = if options::is_colcompress(rel) { tidy::Room::of(rel, true).to_keep() } else { None };
+        let keep = if options::is_colcompress(Open::of(rel)) {
+            tidy::Room::of(Open::of(rel), true).to_keep()
+        } else {
+            None
+        };
         pg_sys::table_close(rel, pg_sys::NoLock as i32);
         keep.unwrap_or(u32::MAX)
     }

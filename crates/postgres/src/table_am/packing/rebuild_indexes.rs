@@ -17,12 +17,13 @@
 use std::ffi::{c_int, c_void};
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag, Oid, Relation};
+use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::process::{attempt, in_transaction, report, sleep};
 use super::worker::{Table, on_table};
 use super::{settings, statistics};
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 
 /// Fewer blocks are not worth while: 4 MB.
 const FEWEST: u32 = 512;
@@ -50,7 +51,9 @@ pub(super) unsafe fn one(table: &Table) -> Option<bool> {
         if !settings::rebuilds_indexes() {
             return Some(false);
         }
-        let Some(found) = on_table(table, |rel| candidate(rel))?.flatten() else { return Some(false) };
+        let Some(found) = on_table(table, candidate)?.flatten() else {
+            return Some(false);
+        };
         if others_stay() {
             return Some(false);
         }
@@ -94,18 +97,18 @@ unsafe fn others_stay() -> bool {
 }
 
 /// The first of the table's btrees whose pages are mostly empty.
-unsafe fn candidate(rel: Relation) -> Option<Candidate> {
-    // SAFETY: rel is open; indexes are closed here, or by the server's abort.
+fn candidate(rel: Open) -> Option<Candidate> {
+    // SAFETY: indexes are closed here, or by the server's abort.
     unsafe {
         let mut found = None;
-        for index in relation::open_indexes(rel, pg_sys::AccessShareLock) {
-            let (class, form) = (&*(*index).rd_rel, &*(*index).rd_index);
+        for index in rel.open_indexes(pg_sys::AccessShareLock) {
+            let (class, form) = (&*index.form(), &*(*index.as_ptr()).rd_index);
             let is_whole = form.indisvalid && form.indisready && form.indislive && !form.indisexclusion;
             if found.is_none()
-                && !relation::is_temporary(rel)
+                && !rel.is_temporary()
                 && is_whole
                 && class.relam == pg_sys::BTREE_AM_OID
-                && relation::block_count(index) >= FEWEST
+                && index.block_count() >= FEWEST
                 && filled(index) < FILLED * fill_factor(index)
             {
                 found = Some(Candidate {
@@ -113,7 +116,7 @@ unsafe fn candidate(rel: Relation) -> Option<Candidate> {
                     name: text(class.relname.data.as_ptr()),
                 });
             }
-            pg_sys::index_close(index, pg_sys::AccessShareLock as c_int);
+            pg_sys::index_close(index.as_ptr(), pg_sys::AccessShareLock as c_int);
         }
         found
     }
@@ -125,22 +128,22 @@ unsafe fn text(name: *const std::ffi::c_char) -> String {
 }
 
 /// What part of a leaf page the server fills when it builds the index.
-unsafe fn fill_factor(index: Relation) -> f64 {
+fn fill_factor(index: Open) -> f64 {
     /// BTREE_DEFAULT_FILLFACTOR.
     const DEFAULT: c_int = 90;
     // SAFETY: options, or null; all kinds of relations have this one at the same place.
     unsafe {
-        let options = (*index).rd_options.cast::<pg_sys::StdRdOptions>();
+        let options = (*index.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();
         let percent = if options.is_null() { DEFAULT } else { (*options).fillfactor };
         f64::from(percent) / 100.0
     }
 }
 
 /// What part of the index's pages is in use, estimated from a sample spread evenly over it.
-unsafe fn filled(index: Relation) -> f64 {
-    // SAFETY: the index is open; pages are read under their locks.
+fn filled(index: Open) -> f64 {
+    // SAFETY: pages are read under their locks.
     unsafe {
-        let blocks = relation::block_count(index);
+        let blocks = index.block_count();
         let pages = SAMPLE.min(blocks - 1);
         let mut free = 0.0;
         let whole = f64::from(pg_sys::BLCKSZ);

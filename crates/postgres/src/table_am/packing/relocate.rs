@@ -8,7 +8,7 @@
 //!
 //! Invariant: nothing here waits for another transaction.
 
-use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData, TM_Result};
+use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, TM_FailureData, TM_Result};
 
 use super::index_entries::{Entries, Which};
 use super::order::sorted;
@@ -18,6 +18,7 @@ use super::{Step, arrival_order, choose_hot_rows, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::heap_am::heap_guarded;
+use crate::host::relation::Open;
 use crate::host::table_counts;
 use crate::options::{self, SortKey};
 use crate::storage::change::{row_move, row_proxy};
@@ -30,12 +31,15 @@ use crate::storage::pending_rows;
 /// Moves up to a stripe of rows from block `from` on, unless there are fewer than `fewest`. Sets `from` to
 /// where the next batch begins. Returns how many rows it has been through; others may have taken some or all
 /// of them meanwhile.
-pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize) -> usize {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock, and the transaction has an active snapshot.
+pub(super) unsafe fn batch(rel: Open, from: &mut BlockNumber, fewest: usize) -> usize {
+    // SAFETY: the lock is promised.
     unsafe {
         let storage_id = metapage::ensure(rel);
         let options = options::table_options(rel);
-        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest_xmin = rel.oldest_xmin();
         row_move::forget(storage_id, oldest_xmin);
         let limit = usize::try_from(options.stripe_row_limit).unwrap_or(usize::MAX).max(1);
         let chosen = choose_hot_rows::choose(rel, storage_id, from, limit, oldest_xmin);
@@ -48,10 +52,7 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         let chosen = chosen.rows;
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, []);
-        let mut keys = options.orderby;
-        if keys.is_empty() {
-            keys.extend(arrival_order::key(rel, &mut source, &arrival_order::neighbours(&chosen)));
-        }
+        let keys = keys_of(rel, &mut source, options.orderby, &chosen);
         let rows = sorted(rel, &mut source, &keys, chosen);
         // Only computes the entries, so that functions of the owner's that fail do so before anything is
         // written. Pages that a failed batch has written stay until the next VACUUM.
@@ -69,31 +70,43 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         obstacle::refuse_if_decoded(rel);
         stop_after(Step::Written);
         let moved = delete(rel, storage_id, rows, first, command);
-        statistics::count(
-            rel,
-            &[
-                (Sum::RowsPacked, moved as u64),
-                (Sum::StripesWritten, 1),
-                (Sum::PackedBytesBefore, (bytes as u64).saturating_mul(moved as u64) / found as u64),
-                (Sum::PackedBytesAfter, entry.byte_length),
-            ],
-        );
+        let before = (bytes as u64).saturating_mul(moved as u64) / found as u64;
+        count(rel, moved, before, entry.byte_length);
         stop_after(Step::Deleted);
         rows.len()
     }
 }
 
+/// What rows are sorted by: what the table's option says, or else a column that grows.
+fn keys_of(rel: Open, source: &mut Rows, mut keys: Vec<SortKey>, rows: &[ItemPointerData]) -> Vec<SortKey> {
+    if keys.is_empty() {
+        keys.extend(arrival_order::key(rel, source, &arrival_order::neighbours(rows)));
+    }
+    keys
+}
+
+/// Counts what a batch has done, in rows and bytes.
+fn count(rel: Open, moved: usize, before: u64, after: u64) {
+    let done = [
+        (Sum::RowsPacked, moved as u64),
+        (Sum::StripesWritten, 1),
+        (Sum::PackedBytesBefore, before),
+        (Sum::PackedBytesAfter, after),
+    ];
+    statistics::count(rel, &done);
+}
+
 /// Makes the index entries of rows that are written, each with its new number. Without numbers it only
 /// computes the entries, to see that they can be made.
 pub(super) unsafe fn enter(
-    rel: Relation,
+    rel: Open,
     source: &mut Rows,
     which: Which,
     rows: impl Iterator<Item = (ItemPointerData, Option<u64>)>,
 ) {
     // SAFETY: as `write`.
     unsafe {
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut entries = Entries::new(rel, which, slot);
         let (is_empty, may_fail) = (entries.is_empty(), entries.may_fail());
         // Without numbers none of the rows has one.
@@ -113,7 +126,7 @@ pub(super) unsafe fn enter(
 /// Writes rows of the table, which are sorted by `keys`, as one stripe, as many as fit. The caller puts the
 /// stripe into the directory.
 pub(super) unsafe fn write(
-    rel: Relation,
+    rel: Open,
     source: &mut Rows,
     rows: &[ItemPointerData],
     keys: &[SortKey],
@@ -122,8 +135,8 @@ pub(super) unsafe fn write(
     // SAFETY: the rows stay where they are (`rows`); the slot is the table's.
     unsafe {
         let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
-        let desc = (*rel).rd_att;
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
+        let desc = rel.descriptor();
         let dropped: Vec<usize> = (*desc)
             .attrs
             .as_slice(usize::try_from((*desc).natts).unwrap_or(0))
@@ -166,7 +179,7 @@ pub(super) unsafe fn write(
 /// Notes where the rows are now and deletes the hot tuples, and returns how many it deleted. The copies of
 /// rows that cannot be deleted at once are buried.
 unsafe fn delete(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     rows: &[ItemPointerData],
     first: u64,
@@ -182,7 +195,7 @@ unsafe fn delete(
             let mut at = at;
             let mut failure = TM_FailureData::default();
             let result = heap_guarded!(tuple_delete(
-                rel,
+                rel.as_ptr(),
                 &raw mut at,
                 command,
                 snapshot,

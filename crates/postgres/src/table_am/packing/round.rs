@@ -34,7 +34,7 @@ impl Round {
         }
         let least = settings::log_min_duration();
         if least.is_some_and(|least| self.began.elapsed() >= least) {
-            // SAFETY: as above.
+            // SAFETY: counters of this process.
             let wal = unsafe { pg_sys::pgWalUsage };
             pgrx::log!(
                 "{how} of table {name}: {}\nWAL usage: {} records, {} full page images, {} bytes\nsystem usage: {}",
@@ -42,7 +42,7 @@ impl Round {
                 wal.wal_records - self.wal.wal_records,
                 wal.wal_fpi - self.wal.wal_fpi,
                 wal.wal_bytes - self.wal.wal_bytes,
-                // SAFETY: as above.
+                // SAFETY: counters of this process.
                 unsafe { self.usage.show() }
             );
         }

@@ -4,11 +4,12 @@
 //! these are is estimated from a few rows. A stripe that somebody is just changing is left for later.
 //! Invariant: every snapshot sees the rows of a stripe that is chosen, dead ones aside.
 
-use pgrx::pg_sys::{self, ItemPointerData, Relation, TransactionId};
+use pgrx::pg_sys::{self, ItemPointerData, TransactionId};
 use stripe::packing::joining::{self, Joining, StripeSize};
 
 use super::rows::Rows;
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{row_move, stripe_lock};
 use crate::storage::directory::StripeEntry;
@@ -50,7 +51,7 @@ pub(super) fn only(stripes: Vec<Chosen>, places: &[usize]) -> Vec<Chosen> {
 /// The stripes to join, or none if it is not worth while. `limit`: rows of a full stripe. `fewest`: how many
 /// small ones have to be of one class.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     limit: u32,
     fewest: usize,
@@ -73,8 +74,8 @@ pub(super) unsafe fn choose(
 }
 
 /// The stripes whose rows every snapshot sees, dead ones aside, the oldest first.
-pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
-    // SAFETY: rel is open. What is dead by now stays dead.
+pub(super) fn seen_by_all(rel: Open, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
+    // SAFETY: what is dead by now stays dead.
     unsafe {
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
         let mut found = Vec::new();
@@ -92,23 +93,22 @@ pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: Tr
 }
 
 /// Whether at least two of these stripes are small in bytes, too.
-pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
+pub(super) fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
     let is_small = |entry: &&StripeEntry| {
-        // SAFETY: rel is open.
-        let bytes = || unsafe { estimated_bytes(rel, entry) };
+        let bytes = || estimated_bytes(rel, entry);
         joining::is_small(entry.byte_length, pending_rows::STRIPE_BYTES, bytes)
     };
     stripes.iter().filter(is_small).take(2).count() == 2
 }
 
 /// About how many bytes the rows of a stripe take in memory.
-unsafe fn estimated_bytes(rel: Relation, entry: &StripeEntry) -> usize {
-    // SAFETY: rel is open; the slot holds a row while it is measured.
+fn estimated_bytes(rel: Open, entry: &StripeEntry) -> usize {
+    // SAFETY: the slot holds a row while it is measured.
     unsafe {
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut rows = Rows::new(rel, [entry]);
         let mut columns: Vec<ColumnWriter> =
-            ColumnType::of_all((*rel).rd_att).into_iter().map(ColumnWriter::new).collect();
+            ColumnType::of_all(rel.descriptor()).into_iter().map(ColumnWriter::new).collect();
         for position in joining::sample(entry.row_count) {
             rows.fetch(tid::cold_tid(entry.first_row + position), slot);
             pg_sys::slot_getallattrs(slot);

@@ -16,14 +16,14 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
 use super::process::{attempt, report};
 use super::statistics::{self, Sum};
 use super::worker::{self, Table, on_table};
 use super::{compact, settings};
 use crate::host::buffer::PAGE_BYTES;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::{hot_runs, metapage};
 use crate::storage::space::{dead_blocks, emptied_pages, truncate};
@@ -58,16 +58,19 @@ pub(super) struct Room {
 
 impl Room {
     /// Looks at every page of a table that belongs to no stripe, but only in the maps.
-    pub unsafe fn of(rel: Relation, idle: bool) -> Self {
-        // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    ///
+    /// # Safety
+    /// `rel` is locked with ShareUpdateExclusiveLock.
+    pub unsafe fn of(rel: Open, idle: bool) -> Self {
+        // SAFETY: the lock is promised.
         unsafe {
             let Some(storage_id) = metapage::storage_id(rel) else { return Self::default() };
-            let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
-            let blocks = relation::block_count(rel);
+            let oldest = rel.oldest_xmin();
+            let blocks = rel.block_count();
             let part = if idle { IDLE_PART } else { PART };
             let dead = entries::dead_pages(storage_id, oldest);
             let mut room = Self { blocks, part, idle, dead, ..Self::default() };
-            let counts = pg_sys::pgstat_fetch_stat_tabentry((*rel).rd_id);
+            let counts = pg_sys::pgstat_fetch_stat_tabentry(rel.oid());
             if !counts.is_null() {
                 room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
             }
@@ -81,7 +84,7 @@ impl Room {
                     pgrx::check_for_interrupts!();
                     if emptied_pages::seems_empty(rel, block) {
                         room.spare += 1;
-                    } else if pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer) == 0 {
+                    } else if pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer) == 0 {
                         room.unclean += 1;
                     }
                 }
@@ -148,13 +151,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
             if is_longer && look()?.wants_vacuum(table.fewest) {
                 vacuum(table)?;
             }
-            let cut = on_table(table, |rel| {
-                let cut = if truncate::is_allowed(rel) { truncate::tail(rel) } else { 0 };
-                if cut > 0 {
-                    statistics::count(rel, &[(Sum::BytesCutOff, u64::from(cut) * PAGE_BYTES as u64)]);
-                }
-                cut
-            })?;
+            let cut = on_table(table, |rel| cut_off(rel))?;
             busy |= is_longer || cut.unwrap_or(0) > 0;
             if !is_longer || !settings::is_on() || began.elapsed() > worker::LONGEST {
                 break;
@@ -165,6 +162,19 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     }
 }
 
+/// Cuts off the empty pages at the end of the table's file, if its owner allows it; returns how many.
+unsafe fn cut_off(rel: Open) -> u32 {
+    if !truncate::is_allowed(rel) {
+        return 0;
+    }
+    // SAFETY: `on_table` has locked the table with ShareUpdateExclusiveLock.
+    let cut = unsafe { truncate::tail(rel) };
+    if cut > 0 {
+        statistics::count(rel, &[(Sum::BytesCutOff, u64::from(cut) * PAGE_BYTES as u64)])
+    }
+    cut
+}
+
 /// Moves stripes that end beyond block `keep` to empty pages before them, and returns how many. None after an
 /// ERROR.
 unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
@@ -172,8 +182,8 @@ unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
     // SAFETY: each step is a transaction of its own.
     unsafe {
         while moved < STRIPES && settings::is_on() {
-            let step = |rel| {
-                report(&format!("moving stripes of {}: {moved}", relation::quoted_name(rel)));
+            let step = |rel: Open| {
+                report(&format!("moving stripes of {}: {moved}", rel.quoted_name()));
                 compact::step(rel, keep)
             };
             if on_table(table, step)? != Some(true) {
@@ -209,19 +219,7 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
                 let item = pg_sys::makeVacuumRelation(std::ptr::null_mut(), oid, std::ptr::null_mut());
                 list = pg_sys::lappend(list, item.cast::<c_void>());
             }
-            let mut params = pg_sys::VacuumParams {
-                options: pg_sys::VACOPT_VACUUM | pg_sys::VACOPT_SKIP_LOCKED | pg_sys::VACOPT_PROCESS_TOAST,
-                freeze_min_age: -1,
-                freeze_table_age: -1,
-                multixact_freeze_min_age: -1,
-                multixact_freeze_table_age: -1,
-                log_min_duration: -1,
-                nworkers: -1,
-                // Without it, the line pointers of a few dead rows stay, and keep the end of the file from
-                // being cut off.
-                index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
-                ..pg_sys::VacuumParams::default()
-            };
+            let mut params = vacuum_params();
             let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
             pg_sys::MemoryContextSwitchTo(before);
             pg_sys::vacuum(list, &raw mut params, strategy, true);
@@ -231,5 +229,20 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
         pg_sys::MemoryContextDelete(context);
         done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
         on_table(table, |rel| statistics::count(rel, &[(Sum::Vacuums, 1)])).map(|_| ())
+    }
+}
+
+fn vacuum_params() -> pg_sys::VacuumParams {
+    pg_sys::VacuumParams {
+        options: pg_sys::VACOPT_VACUUM | pg_sys::VACOPT_SKIP_LOCKED | pg_sys::VACOPT_PROCESS_TOAST,
+        freeze_min_age: -1,
+        freeze_table_age: -1,
+        multixact_freeze_min_age: -1,
+        multixact_freeze_table_age: -1,
+        log_min_duration: -1,
+        nworkers: -1,
+        // Else line pointers of few dead rows stay, which keep the end of the file.
+        index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
+        ..pg_sys::VacuumParams::default()
     }
 }

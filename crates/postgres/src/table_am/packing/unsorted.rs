@@ -1,20 +1,16 @@
-//! Stripes whose rows are not known to be in the order of the table's option `orderby`. They were loaded
-//! before it was set, or one row after the other into a table with an index.
+//! Stripes whose rows are not known to be in the order of the table's option `orderby`: loaded before it was
+//! set, or one row after the other into a table with an index.
 //!
-//! Two kinds of stripes are known to be in order: those with the mark of these keys (`sort_marks`), and those
-//! whose chunks follow each other by their statistics. The latter are as good for scans.
-//!
-//! Called by `join`. Of the other stripes, a batch takes the first one that nobody is at work on, and reads
-//! its keys. If the rows turn out to be in order, the stripe's row of the directory gets the mark. Otherwise
-//! `join` sorts them into a new stripe, which has the mark. So every stripe that was seen to is marked, and
-//! the work ends. A batch takes one stripe at a time, because it reads rows from anywhere in it.
-//!
-//! Invariant: that of `stripes`.
+//! Known are those that say so (`sort_marks`), and those whose chunks follow each other by their statistics,
+//! which is as good for scans. Of the others a batch takes the first one that nobody is at work on. It reads
+//! the keys: where the rows turn out to be in order the stripe's row in the directory gets the marks, else
+//! `merge` sorts them into a new stripe. So what a batch has seen to is marked, and it comes to an end; one
+//! stripe at a time, as its rows are read from anywhere in it. Invariant: as of `stripes`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use pgrx::pg_sys::{self, CommandId, Relation, TransactionId};
+use pgrx::pg_sys::{self, CommandId, TransactionId};
 use stripe::ColumnStatistics;
 use stripe::packing::sort_order::SortOrder;
 
@@ -22,6 +18,7 @@ use super::bounds;
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
 use crate::compat;
+use crate::host::relation::Open;
 use crate::host::{error, relation};
 use crate::options::SortKey;
 use crate::storage::change::stripe_lock;
@@ -33,69 +30,61 @@ use crate::storage::pending_rows::Order;
 use crate::storage::read::stripe_on_pages::{self, Pages};
 use crate::table_am::read::wanted;
 
-/// Those of these stripes that are not known to be sorted by `keys`.
-pub unsafe fn among<'a>(
-    rel: Relation,
+/// Those of some stripes that are not known to be sorted by `keys`.
+pub fn among<'a>(
+    rel: Open,
     stripes: impl IntoIterator<Item = &'a StripeEntry>,
     keys: &[SortKey],
 ) -> Vec<&'a StripeEntry> {
-    // SAFETY: rel is open.
-    unsafe {
-        let Some(mark) = sort_marks::of(rel, keys).pop() else { return Vec::new() };
-        let bounds = bounds::of(rel, keys);
-        let is_unknown = |entry: &&StripeEntry| is_unknown(rel, entry, mark, &bounds);
-        stripes.into_iter().filter(is_unknown).collect()
-    }
+    let Some(mark) = sort_marks::of(rel, keys).pop() else { return Vec::new() };
+    let bounds = bounds::of(rel, keys);
+    let is_unknown = |entry: &&StripeEntry| is_unknown(rel, entry, mark, &bounds);
+    stripes.into_iter().filter(is_unknown).collect()
 }
 
-unsafe fn is_unknown(rel: Relation, entry: &StripeEntry, mark: u64, bounds: &SortOrder) -> bool {
-    // SAFETY: rel is open.
-    unsafe {
-        if sort_marks::has(rel, entry, mark) {
-            return false;
-        }
-        let question = (compat::file_number(&compat::locator(rel)), entry.storage_id, mark);
-        let is_known = FOLLOWING.with_borrow_mut(|(asked, known)| {
-            if *asked != question {
-                *asked = question;
-                known.clear();
-            }
-            known.contains(&entry.first_row)
-        });
-        let follow = is_known || chunks_follow(rel, entry, bounds);
-        if follow && !is_known {
-            FOLLOWING.with_borrow_mut(|(_, known)| known.insert(entry.first_row));
-        }
-        !follow
+fn is_unknown(rel: Open, entry: &StripeEntry, mark: u64, bounds: &SortOrder) -> bool {
+    if sort_marks::has(rel, entry, mark) {
+        return false;
     }
+    let question = (compat::file_number(&compat::locator(rel)), entry.storage_id, mark);
+    let is_known = FOLLOWING.with_borrow_mut(|(asked, known)| {
+        if *asked != question {
+            *asked = question;
+            known.clear();
+        }
+        known.contains(&entry.first_row)
+    });
+    let follow = is_known || chunks_follow(rel, entry, bounds);
+    if follow && !is_known {
+        FOLLOWING.with_borrow_mut(|(_, known)| known.insert(entry.first_row));
+    }
+    !follow
 }
 
 /// File, storage id, mark.
 type Question = (u32, u64, u64);
 
 thread_local! {
-    /// Stripes whose chunks follow each other, by first row number, so that the next batch need not open them
-    /// again. They are of the table and order that were asked about last.
+    /// Stripes whose chunks follow each other, by first row number, of the table and order that were asked
+    /// about last: the next batch need not open them again.
     static FOLLOWING: RefCell<(Question, HashSet<u64>)> = RefCell::default();
 }
 
 /// Whether the chunks of a stripe follow each other.
-unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &SortOrder) -> bool {
+fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &SortOrder) -> bool {
     pgrx::check_for_interrupts!();
     if !bounds.is_known() {
         return false;
     }
     let follow = || {
-        // SAFETY: rel is open.
-        let open = unsafe { stripe_on_pages::open(rel, entry)? };
-        // SAFETY: rel is open.
-        let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+        let open = stripe_on_pages::open(rel, entry)?;
+        let pages = Pages::new(rel, entry);
         let mut before: Option<Vec<ColumnStatistics>> = None;
         for chunk in 0..open.reader.chunk_count() {
             let mut known = Vec::new();
             for (column, logical) in bounds.columns() {
-                // Nothing is known of a column that is younger than the stripe or had another type then, nor
-                // of the columns after it.
+                // A column that is younger than the stripe, or was of another type, is not known, nor are
+                // those after it.
                 if open.reader.logical(column) != Some(logical) {
                     return Ok(false);
                 }
@@ -115,18 +104,20 @@ unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &SortOrder) 
 }
 
 /// The first stripe that is not known to be sorted by `keys` and that nobody is at work on.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     keys: &[SortKey],
     oldest_xmin: TransactionId,
 ) -> Option<Chosen> {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    // SAFETY: the lock is promised.
     unsafe {
         let mark = sort_marks::of(rel, keys).pop()?;
         let bounds = bounds::of(rel, keys);
-        // Every snapshot must see the stripe at its present place, because a mark is a new row of the
-        // directory: see `compact`.
+        // Seen by every snapshot where it is, too, as a mark is a new row of the directory: see `compact`.
         let is_wanted = |stripe: &Chosen| {
             Age::of(stripe.entry.inserter, oldest_xmin) == Age::Everybody
                 && is_unknown(rel, &stripe.entry, mark, &bounds)
@@ -136,9 +127,9 @@ pub(super) unsafe fn choose(
     }
 }
 
-/// Whether the rows of a stripe, dead ones included, are in order. Reads all their keys.
-pub(super) unsafe fn is_in_order(rel: Relation, entry: &StripeEntry, keys: &[SortKey]) -> bool {
-    // SAFETY: rel is open.
+/// Whether the rows of a stripe, dead ones included, are in order; read from the stripe.
+pub(super) fn is_in_order(rel: Open, entry: &StripeEntry, keys: &[SortKey]) -> bool {
+    // SAFETY: the rows, the slot and the order are used up here, while the relation is open.
     unsafe {
         let Some(mut order) = Order::new(rel, keys) else { return true };
         let slot = slot_for_keys(rel, keys);
@@ -153,20 +144,19 @@ pub(super) unsafe fn is_in_order(rel: Relation, entry: &StripeEntry, keys: &[Sor
     }
 }
 
-/// A slot for rows of which only the keys are read. A cursor that fetches rows into it can fetch into no
-/// other slot.
-pub(super) unsafe fn slot_for_keys(rel: Relation, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: rel is open; the note goes with the memory of the slot.
+/// A slot for rows of which only the keys are read. What fetches rows into it fetches none for others.
+pub(super) fn slot_for_keys(rel: Open, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the note goes with the memory of the slot.
     unsafe {
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         wanted::note(slot, relation::attributes(keys.iter().map(|key| key.attnum)), std::ptr::null_mut());
         slot
     }
 }
 
-/// Notes that a stripe is sorted by `keys`. Returns false if somebody has begun to work on it.
-pub(super) unsafe fn mark(rel: Relation, entry: &StripeEntry, keys: &[SortKey], command: CommandId) -> bool {
-    // SAFETY: rel is open. Others are kept out to the end of the transaction.
+/// Notes that a stripe is sorted by `keys`; false where somebody has come to work on it.
+pub(super) unsafe fn mark(rel: Open, entry: &StripeEntry, keys: &[SortKey], command: CommandId) -> bool {
+    // SAFETY: others are kept out to the end of the transaction.
     unsafe {
         if stripe_lock::exclude(rel, entry).is_none() {
             return false;

@@ -4,7 +4,7 @@
 //! Called by `options::alter` when the statement is done. It looks into the directory. For stripes that do
 //! not say what they are sorted by, it looks into their statistics.
 
-use crate::host::relation;
+use crate::host::relation::with_table;
 use crate::options::catalog::{quoted_table_name, table_name};
 use crate::options::report::Refusal;
 use crate::storage::directory::entries;
@@ -17,15 +17,14 @@ use pgrx::pg_sys::{self, Oid};
 /// Tells of the stripes of `table` that are not sorted by its option `orderby`. The caller holds a lock on
 /// the table.
 pub unsafe fn tell(table: Oid) {
-    let rel = pg_sys::table_open(table, pg_sys::NoLock as i32);
-    let storage_id = if relation::has_no_file_here(rel) { None } else { metapage::storage_id(rel) };
-    let stripes = storage_id.map_or_else(Vec::new, |id| entries::present(id));
-    let keys = crate::options::table_options(rel).orderby;
-    let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);
-    let rows: u64 = unsorted.iter().map(|entry| u64::from(entry.row_count)).sum();
-    let (can_pack, is_packed) = packing::sees_to(rel);
-    let (count, of) = (unsorted.len(), stripes.len());
-    pg_sys::table_close(rel, pg_sys::NoLock as i32);
+    let ((can_pack, is_packed), rows, count, of) = with_table(table, pg_sys::NoLock, |rel| {
+        let storage_id = if rel.has_no_file_here() { None } else { metapage::storage_id(rel) };
+        let stripes = storage_id.map_or_else(Vec::new, entries::present);
+        let keys = crate::options::table_options(rel).orderby;
+        let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);
+        let rows: u64 = unsorted.iter().map(|entry| u64::from(entry.row_count)).sum();
+        (packing::sees_to(rel), rows, unsorted.len(), stripes.len())
+    });
     if count == 0 {
         return;
     }

@@ -14,7 +14,7 @@ use std::ffi::{c_char, c_int};
 use std::time::{Duration, Instant};
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, Oid, Relation};
+use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::process::{Role, attempt, begin, in_transaction, report, rows_of, sleep};
 use super::round::Round;
@@ -22,7 +22,7 @@ use super::schedule::Turn;
 use super::statistics::{self, Outcome};
 use super::{launcher, obstacle, rebuild_indexes, settings, tidy};
 use crate::compat;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 use crate::table_am::statements::slot_creation;
 
@@ -57,6 +57,30 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         let database = Oid::from(argument.value() as u32);
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, Oid::INVALID, 0);
         compat::declare_maintenance();
+        adjust_settings();
+        let Ok(Some(tables)) = attempt("a database", false, || in_transaction(|| tables())) else { return };
+        drop(attempt("a database", false, || in_transaction(|| slot_creation::log_slots())));
+        let mut busy = false;
+        for table in tables {
+            if !settings::is_on() {
+                break;
+            }
+            busy |= look_at(&table);
+        }
+        let turn = Turn::of_database(database);
+        if busy {
+            turn.was_busy();
+        } else {
+            let written = attempt("a database", false, || in_transaction(|| launcher::written(database)));
+            turn.correct_to_idle(written.unwrap_or(0));
+        }
+    }
+}
+
+/// Settings of this process.
+unsafe fn adjust_settings() {
+    // SAFETY: the server keeps a setting's text until it is set again.
+    unsafe {
         // A mover's commit need not be on disk or on a standby before others go on: a transaction that
         // depends on it commits later.
         set(c"synchronous_commit", c"off");
@@ -76,22 +100,6 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         let pace = pg_sys::GetConfigOption(c"autovacuum_vacuum_cost_delay".as_ptr(), true, false);
         if !pace.is_null() && *pace.cast::<u8>() != b'-' {
             set(c"vacuum_cost_delay", std::ffi::CStr::from_ptr(pace));
-        }
-        let Ok(Some(tables)) = attempt("a database", false, || in_transaction(|| tables())) else { return };
-        drop(attempt("a database", false, || in_transaction(|| slot_creation::log_slots())));
-        let mut busy = false;
-        for table in tables {
-            if !settings::is_on() {
-                break;
-            }
-            busy |= look_at(&table);
-        }
-        let turn = Turn::of_database(database);
-        if busy {
-            turn.was_busy();
-        } else {
-            let written = attempt("a database", false, || in_transaction(|| launcher::written(database)));
-            turn.correct_to_idle(written.unwrap_or(0));
         }
     }
 }
@@ -198,7 +206,7 @@ pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Optio
     unsafe {
         while settings::is_on() && began.elapsed() < LONGEST {
             let moved = on_table(table, |rel| {
-                report(&format!("packing {}: {total} rows", relation::quoted_name(rel)));
+                report(&format!("packing {}: {total} rows", rel.quoted_name()));
                 super::batch(rel, &mut from, fewest, stripes)
             })?;
             total += moved.unwrap_or(0);
@@ -213,7 +221,7 @@ pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Optio
 
 /// Runs `work` in a transaction on a table that exists, can be locked at once and may be packed. None: an
 /// ERROR ended it. Some(None): the table is not such a table.
-pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T) -> Option<Option<T>> {
+pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Open) -> T) -> Option<Option<T>> {
     // SAFETY: the lock is kept to the end of the transaction.
     unsafe {
         let in_it = || {
@@ -225,12 +233,13 @@ pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T
             if rel.is_null() {
                 return None;
             }
+            let rel = Open::of(rel);
             let may = options::is_colcompress(rel) && obstacle::of(rel).is_none();
             if !may {
                 LEFT.set(Some(Outcome::Obstacle));
             }
             let result = may.then(|| work(rel));
-            pg_sys::table_close(rel, pg_sys::NoLock as c_int);
+            pg_sys::table_close(rel.as_ptr(), pg_sys::NoLock as c_int);
             result
         };
         let done = attempt(&format!("table {}", table.name), true, || in_transaction(in_it));

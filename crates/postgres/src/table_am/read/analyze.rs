@@ -17,15 +17,16 @@
 //! all rows of stripes here: they are mostly younger, as rows get into stripes in the order of their arrival.
 
 use pgrx::pg_sys::{
-    self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, Relation, TableScanDesc,
-    TransactionId, TupleTableSlot,
+    self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, TableScanDesc, TransactionId,
+    TupleTableSlot,
 };
 use pgrx::{PgList, pg_guard};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::scan::{self, Scan};
 use crate::host::heap_am::heap_guarded;
-use crate::host::{random, relation};
+use crate::host::random;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries;
@@ -94,11 +95,13 @@ impl Chooser {
     }
 }
 
-unsafe fn start(rel: Relation, state: &mut State) {
-    // SAFETY: rel is open for the scan's life.
+/// # Safety
+/// `rel` stays open while the scan lives.
+unsafe fn start(rel: Open, state: &mut State) {
+    // SAFETY: the table is open for the life of the scan.
     unsafe {
         state.started = true;
-        state.blocks = relation::block_count(rel).max(1);
+        state.blocks = rel.block_count().max(1);
         let blocks = f64::from(state.blocks);
         let mut rows = 0.0;
         if let Some(storage_id) = metapage::storage_id(rel) {
@@ -121,15 +124,16 @@ unsafe fn start(rel: Relation, state: &mut State) {
 
 /// How many rows the statistics ask for: those of this table's columns, of its indexes' expressions, and of
 /// CREATE STATISTICS.
-unsafe fn rows_wanted(rel: Relation) -> f64 {
-    // SAFETY: rel is open; indexes are closed again; a catalog's row is looked at while it is held.
+fn rows_wanted(rel: Open) -> f64 {
+    // SAFETY: indexes are closed again; a catalog's row is looked at while it is held.
     unsafe {
         let mut target = target_of(rel);
-        for index in relation::open_indexes(rel, pg_sys::AccessShareLock) {
-            target = target.max(target_of(index));
-            pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+        for index in rel.open_indexes(pg_sys::AccessShareLock) {
+            target = target.max(target_of(Open::of(index.as_ptr())));
+            pg_sys::index_close(index.as_ptr(), pg_sys::AccessShareLock as i32);
         }
-        for object in PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetStatExtList(rel)).iter_oid() {
+        for object in PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetStatExtList(rel.as_ptr())).iter_oid()
+        {
             let cache = pg_sys::SysCacheIdentifier::STATEXTOID as i32;
             let tuple = pg_sys::SearchSysCache1(cache, object.into());
             if !tuple.is_null() {
@@ -143,15 +147,11 @@ unsafe fn rows_wanted(rel: Relation) -> f64 {
 }
 
 /// The largest statistics target of a relation's columns.
-unsafe fn target_of(rel: Relation) -> i32 {
-    // SAFETY: rel is open and so is its row type.
-    unsafe {
-        let desc = (*rel).rd_att;
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        let columns = (*desc).attrs.as_slice(count).iter().filter(|a| !a.attisdropped);
-        let usual = pg_sys::default_statistics_target;
-        columns.map(|a| if a.attstattarget < 0 { usual } else { a.attstattarget }).max().unwrap_or(usual)
-    }
+fn target_of(rel: Open) -> i32 {
+    // SAFETY: a plain global of the server.
+    let usual = unsafe { pg_sys::default_statistics_target };
+    let columns = rel.columns().iter().filter(|a| !a.attisdropped);
+    columns.map(|a| if a.attstattarget < 0 { usual } else { a.attstattarget }).max().unwrap_or(usual)
 }
 
 /// `scan_analyze_next_block`.
@@ -166,7 +166,7 @@ pub unsafe extern "C-unwind" fn next_block(
         let ours = scan.cast::<Scan>();
         let state = &mut Scan::state(ours).analyze;
         if !state.started {
-            start((*scan).rs_rd, state);
+            start(Open::of((*scan).rs_rd), state);
         }
         state.is_told = false;
         let after = state.stripes.partition_point(|entry| entry.run.first_block <= block);

@@ -9,14 +9,16 @@
 use std::ops::Range;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, TBMIterateResult, TableScanDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, ItemPointerData, TBMIterateResult, TableScanDesc, TupleTableSlot};
 
 use super::cold_fetch::ColdFetch;
 use super::moved;
 use super::scan::{self, Scan};
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
+use crate::storage::directory::StripeEntry;
 use crate::storage::file::tid;
 
 /// What a bitmap scan keeps between calls.
@@ -56,29 +58,45 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBM
             Err(_) => (1..=tid::ROWS_PER_BLOCK as u16).collect(),
         };
         let snapshot = (*scan).rs_snapshot;
-        let serializable = compat::serializable_reads((*scan).rs_rd, snapshot);
+        let rel = Open::of((*scan).rs_rd);
+        let serializable = compat::serializable_reads(rel, snapshot);
         for offset in offsets {
             let mut place = tid::tid(block, offset);
             let Some(row) = tid::row_of(place) else { continue };
-            let after = state.stripes.partition_point(|entry| entry.first_row <= row);
-            if let Some(at) = after.checked_sub(1)
-                && state.stripes[at].covers(row)
-                && let Ok(position) = u32::try_from(row - state.stripes[at].first_row)
-            {
-                let there = if serializable {
-                    let inserter = pg_sys::InvalidTransactionId;
-                    compat::predicate_lock_tid((*scan).rs_rd, &raw mut place, snapshot, inserter);
-                    row_proxy::is_there((*scan).rs_rd, state.stripes[at].storage_id, row, snapshot)
-                        && moved::is_cold_there((*scan).rs_rd, &state.stripes[at], row, snapshot)
-                } else {
-                    !state.tombstones.contains(row)
-                };
-                if there {
-                    state.bitmap.rows.push((at, position));
-                }
+            let Some((at, position)) = stripe_of(&state.stripes, row) else { continue };
+            let there = if serializable {
+                is_there(rel, &state.stripes[at], row, &raw mut place, snapshot)
+            } else {
+                !state.tombstones.contains(row)
+            };
+            if there {
+                state.bitmap.rows.push((at, position));
             }
         }
         !state.bitmap.rows.is_empty()
+    }
+}
+
+/// Which of these stripes has the row, and where in it.
+fn stripe_of(stripes: &[StripeEntry], row: u64) -> Option<(usize, u32)> {
+    let at = stripes.partition_point(|entry| entry.first_row <= row).checked_sub(1)?;
+    let entry = stripes.get(at).filter(|entry| entry.covers(row))?;
+    Some((at, u32::try_from(row - entry.first_row).ok()?))
+}
+
+/// Whether a serializable reader sees a row of a stripe, on which it leaves its lock.
+unsafe fn is_there(
+    rel: Open,
+    entry: &StripeEntry,
+    row: u64,
+    place: *mut ItemPointerData,
+    snapshot: pg_sys::Snapshot,
+) -> bool {
+    // SAFETY: the snapshot is the scan's, the place the caller's.
+    unsafe {
+        compat::predicate_lock_tid(rel, place, snapshot, pg_sys::InvalidTransactionId);
+        row_proxy::is_there(rel, entry.storage_id, row, snapshot)
+            && moved::is_cold_there(rel, entry, row, snapshot)
     }
 }
 
@@ -93,7 +111,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
         let ours = scan.cast::<Scan>();
         if !(*ours).bitmap_cold {
             while heap_direct!(scan_bitmap_next_tuple((*ours).heap, result, slot)) {
-                if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
                     return true;
                 }
             }
@@ -111,7 +129,7 @@ unsafe extern "C-unwind" fn next_cold_tuple(
     result: *mut TBMIterateResult,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the scan is ours.
     unsafe {
         let ours = scan.cast::<Scan>();
         let state = Scan::state(ours);
@@ -120,7 +138,11 @@ unsafe extern "C-unwind" fn next_cold_tuple(
         let rel = (*scan).rs_rd;
         let recheck = (*result).recheck;
         let fetch = bitmap.fetch[usize::from(recheck)].get_or_insert_with(|| {
-            Box::new(if recheck { ColdFetch::new(rel) } else { ColdFetch::without_recheck(rel) })
+            Box::new(if recheck {
+                ColdFetch::new(Open::of(rel))
+            } else {
+                ColdFetch::without_recheck(Open::of(rel))
+            })
         });
         if !bitmap.loaded.contains(&bitmap.next) {
             let Some(entry) = state.stripes.get(stripe) else { return false };
@@ -132,7 +154,7 @@ unsafe extern "C-unwind" fn next_cold_tuple(
         }
         fetch.show(bitmap.next - bitmap.loaded.start, slot);
         bitmap.next += 1;
-        scan::count_row(rel);
+        scan::count_row(Open::of(rel));
         true
     }
 }

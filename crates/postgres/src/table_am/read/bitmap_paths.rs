@@ -16,6 +16,7 @@ use pgrx::pg_sys::{
 
 use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
+use crate::host::relation::with_table;
 use crate::options;
 
 static NEXT: Chain<pg_sys::set_rel_pathlist_hook_type> = Chain::new();
@@ -54,10 +55,7 @@ unsafe fn restrict(root: *mut PlannerInfo, rel: *mut RelOptInfo, rte: *mut Range
         if serial.is_none() && partial.is_none() {
             return;
         }
-        let table = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        let ours = options::is_colcompress(table);
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
-        if !ours {
+        if !with_table((*rte).relid, pg_sys::NoLock, options::is_colcompress) {
             return;
         }
         if let Some(paths) = serial {

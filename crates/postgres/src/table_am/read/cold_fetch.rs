@@ -18,6 +18,7 @@ use super::cold_rows::{ColdRows, SLOT_WANTS_SYSTEM_COLUMNS, fits, store};
 use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::read::kept_chunk;
 use crate::storage::read::stripe_on_pages::{self, StripeHandle};
@@ -67,10 +68,13 @@ pub struct ColdFetch {
 
 impl ColdFetch {
     /// A fetcher for rows of `rel`.
-    pub unsafe fn new(rel: Relation) -> Self {
-        // SAFETY: rel is open and stays so while this is used.
+    ///
+    /// # Safety
+    /// `rel` stays open while this is used.
+    pub unsafe fn new(rel: Open) -> Self {
+        // SAFETY: the table stays open, as is promised.
         Self {
-            rel,
+            rel: rel.as_ptr(),
             recheck: true,
             desc: std::ptr::null_mut(),
             columns: Vec::new(),
@@ -87,7 +91,7 @@ impl ColdFetch {
     }
 
     /// A fetcher for rows of a bitmap whose condition is not rechecked.
-    pub unsafe fn without_recheck(rel: Relation) -> Self {
+    pub fn without_recheck(rel: Open) -> Self {
         // SAFETY: as `new`.
         unsafe { Self { recheck: false, ..Self::new(rel) } }
     }
@@ -103,8 +107,9 @@ impl ColdFetch {
             let position = position.unwrap_or(u32::MAX);
             if self.run >= RUN && entry.covers(row) {
                 let rel = self.rel;
-                let rows =
-                    self.rows.get_or_insert_with(|| Box::new(ColdRows::new(rel, std::ptr::null_mut())));
+                let rows = self
+                    .rows
+                    .get_or_insert_with(|| Box::new(ColdRows::new(Open::of(rel), std::ptr::null_mut())));
                 rows.fetch(entry, position, slot);
                 return;
             }
@@ -134,7 +139,7 @@ impl ColdFetch {
                 self.begin(slot);
             }
             if let Err(problem) = self.try_load(entry, rows) {
-                error::raise_stripe(self.rel, entry.first_row, problem);
+                error::raise_stripe(Open::of(self.rel), entry.first_row, problem);
             }
             self.count
         }
@@ -145,7 +150,7 @@ impl ColdFetch {
         let Some(&place) = self.places.get(at) else { return };
         // SAFETY: the slot that the rows were loaded for.
         unsafe {
-            store(self.rel, slot, self.first + u64::from(place), self.inserter, |values, nulls| {
+            store(Open::of(self.rel), slot, self.first + u64::from(place), self.inserter, |values, nulls| {
                 for (position, column) in self.columns.iter().enumerate() {
                     if let Some(&loaded) = self.values.get(position * self.count + at)
                         && let (Some(value), Some(null)) =
@@ -180,14 +185,14 @@ impl ColdFetch {
     }
 
     /// The place of a stripe among those that were met.
-    unsafe fn meet(&mut self, entry: &StripeEntry) -> Result<usize, Error> {
+    fn meet(&mut self, entry: &StripeEntry) -> Result<usize, Error> {
         let at = self.stripes.partition_point(|met| met.entry.first_row < entry.first_row);
         let known = self.stripes.get(at).map(|met| (met.entry.first_row, met.entry.storage_id));
         if known == Some((entry.first_row, entry.storage_id)) {
             return Ok(at);
         }
-        // SAFETY: rel is open.
-        let open = unsafe { stripe_on_pages::open(self.rel, entry)? };
+        // SAFETY: the relation stays open, as `new` says.
+        let open = unsafe { stripe_on_pages::open(Open::of(self.rel), entry)? };
         let missing = |column: &Column| {
             if column.at < open.reader.column_count() {
                 return fits(&open.reader, column.at, column.reader.kind()).map(|()| None);
@@ -204,7 +209,7 @@ impl ColdFetch {
 
     unsafe fn try_load(&mut self, entry: &StripeEntry, rows: &[u32]) -> Result<(), Error> {
         let outside = || Error::InvalidInput("row number lies outside its stripe".into());
-        // SAFETY: rel is open; the slot keeps its row type.
+        // SAFETY: the slot keeps its row type.
         unsafe {
             let met = self.meet(entry)?;
             let Met { entry, open, missing } = self.stripes.get(met).ok_or_else(outside)?;
@@ -225,7 +230,7 @@ impl ColdFetch {
                     self.values.extend(std::iter::repeat_n(value, self.count));
                     continue;
                 }
-                let kept = kept_chunk::of(self.rel, entry, open, column.at, chunk)?;
+                let kept = kept_chunk::of(Open::of(self.rel), entry, open, column.at, chunk)?;
                 column.reader.reset();
                 kept.each_value(&self.places, |value| self.values.push(column.reader.datum(value)))?;
             }

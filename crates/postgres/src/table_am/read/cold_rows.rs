@@ -17,6 +17,7 @@ use vector::{Error, LogicalType, Vector};
 use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::codecs::ServerCodecs;
@@ -32,7 +33,7 @@ pub const SLOT_WANTS_SYSTEM_COLUMNS: u16 = 1 << 14;
 /// this one, the tuple's header says so, because a foreign key's UPDATE check and ON CONFLICT ask for it.
 /// `fill` finds all columns NULL.
 pub unsafe fn store(
-    rel: Relation,
+    rel: Open,
     slot: *mut TupleTableSlot,
     row: u64,
     inserter: pg_sys::TransactionId,
@@ -68,7 +69,7 @@ pub unsafe fn store(
             (*header).t_choice.t_heap.t_field3.t_cid = 0;
             (*header).t_ctid = tid::cold_tid(row);
             (*tuple).t_self = tid::cold_tid(row);
-            (*tuple).t_tableOid = (*rel).rd_id;
+            (*tuple).t_tableOid = rel.oid();
             pg_sys::ExecForceStoreHeapTuple(tuple, slot, true);
         } else {
             // This does what ExecStoreVirtualTuple does, whose call would cost more.
@@ -76,7 +77,7 @@ pub unsafe fn store(
             (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
         }
         (*slot).tts_tid = tid::cold_tid(row);
-        (*slot).tts_tableOid = (*rel).rd_id;
+        (*slot).tts_tableOid = rel.oid();
     }
 }
 
@@ -123,14 +124,10 @@ impl Columns {
 }
 
 /// The columns of `rel` that cannot be built from what the stripe holds.
-pub unsafe fn unfit_columns(rel: Relation, reader: &StripeReader) -> Vec<usize> {
-    // SAFETY: rel is open and keeps its row type.
-    let (kinds, dropped) = unsafe {
-        let desc = (*rel).rd_att;
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        let dropped: Vec<bool> = (*desc).attrs.as_slice(count).iter().map(|a| a.attisdropped).collect();
-        (ColumnType::of_all(desc), dropped)
-    };
+pub fn unfit_columns(rel: Open, reader: &StripeReader) -> Vec<usize> {
+    let dropped: Vec<bool> = rel.columns().iter().map(|a| a.attisdropped).collect();
+    // SAFETY: an open relation keeps its row type.
+    let kinds = unsafe { ColumnType::of_all(rel.descriptor()) };
     let stored = reader.column_count();
     let live = kinds.iter().zip(dropped).enumerate().take(stored).filter(|(_, (_, dropped))| !dropped);
     live.filter(|(column, (kind, _))| fits(reader, *column, kind).is_err())
@@ -196,9 +193,17 @@ pub struct ColdRows {
 
 impl ColdRows {
     /// A cursor that has no stripe yet. `strategy` has the meaning that it has for `Pages`.
-    pub unsafe fn new(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> Self {
+    pub unsafe fn new(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> Self {
         let window = Window { first: 0, end: 0, values: Vec::new(), nulls: Vec::new() };
-        Self { rel, strategy, wanted: None, columns: Columns::none(), stripe: None, chunk: None, window }
+        Self {
+            rel: rel.as_ptr(),
+            strategy,
+            wanted: None,
+            columns: Columns::none(),
+            stripe: None,
+            chunk: None,
+            window,
+        }
     }
 
     /// Makes the cursor decode only the columns marked in `wanted`. The others read as NULL. Must be called
@@ -224,12 +229,12 @@ impl ColdRows {
                 };
             }
             if let Err(problem) = self.place(entry, position) {
-                error::raise_stripe(self.rel, entry.first_row, problem);
+                error::raise_stripe(Open::of(self.rel), entry.first_row, problem);
             }
             let at = (position - self.window.first) as usize;
             let window = &self.window;
             let row = entry.first_row + u64::from(position);
-            store(self.rel, slot, row, entry.inserter, |values, nulls| {
+            store(Open::of(self.rel), slot, row, entry.inserter, |values, nulls| {
                 let stored = window.values.iter().zip(&window.nulls);
                 for ((value, null), (from, from_null)) in values.iter_mut().zip(nulls).zip(stored) {
                     if let (Some(&from), Some(&from_null)) = (from.get(at), from_null.get(at)) {
@@ -241,18 +246,18 @@ impl ColdRows {
     }
 
     /// Makes the window hold row `position` of `entry`.
-    unsafe fn place(&mut self, entry: &StripeEntry, position: u32) -> Result<(), Error> {
+    fn place(&mut self, entry: &StripeEntry, position: u32) -> Result<(), Error> {
         let same = self.stripe.as_ref().is_some_and(|(open, _)| {
             open.first_row == entry.first_row && open.storage_id == entry.storage_id
         });
         if same && position >= self.window.first && position < self.window.end {
             return Ok(());
         }
-        // SAFETY: rel is open.
+        // SAFETY: the relation stays open, as `new` says.
         unsafe {
             if !same {
                 self.chunk = None;
-                self.stripe = Some((entry.clone(), stripe_on_pages::open(self.rel, entry)?));
+                self.stripe = Some((entry.clone(), stripe_on_pages::open(Open::of(self.rel), entry)?));
             }
             let Some((_, stripe)) = &self.stripe else { return Ok(()) };
             let chunk = stripe.reader.chunk_of(position);
@@ -274,14 +279,9 @@ impl ColdRows {
         }
     }
 
-    unsafe fn decode(
-        &self,
-        entry: &StripeEntry,
-        stripe: &StripeHandle,
-        chunk: u32,
-    ) -> Result<Vec<Loaded>, Error> {
-        // SAFETY: rel is open.
-        let pages = unsafe { Pages::new(self.rel, entry, self.strategy) };
+    fn decode(&self, entry: &StripeEntry, stripe: &StripeHandle, chunk: u32) -> Result<Vec<Loaded>, Error> {
+        // SAFETY: what made this promised that both stay.
+        let pages = unsafe { Pages::by(Open::of(self.rel), entry, self.strategy) };
         let mut loaded = Vec::with_capacity(self.columns.live.len());
         for (column, &live) in self.columns.live.iter().enumerate() {
             loaded.push(if !live {

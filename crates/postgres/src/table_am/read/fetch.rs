@@ -10,6 +10,7 @@ use super::locate::{Located, locate};
 use super::{moved, row_versions};
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory;
 use crate::storage::file::{metapage, tid};
@@ -23,8 +24,9 @@ pub unsafe extern "C-unwind" fn tuple_fetch_row_version(
 ) -> bool {
     // SAFETY: this frame owns nothing.
     unsafe {
+        let rel = Open::of(rel);
         if !tid::is_cold(*tid) {
-            return heap_direct!(tuple_fetch_row_version(rel, tid, snapshot, slot))
+            return heap_direct!(tuple_fetch_row_version(rel.as_ptr(), tid, snapshot, slot))
                 && moved::is_there(rel, snapshot, slot);
         }
         fetch_cold_version(rel, tid, snapshot, slot)
@@ -33,7 +35,7 @@ pub unsafe extern "C-unwind" fn tuple_fetch_row_version(
 
 #[pg_guard]
 unsafe extern "C-unwind" fn fetch_cold_version(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
     snapshot: Snapshot,
     slot: *mut TupleTableSlot,
@@ -81,7 +83,7 @@ pub unsafe extern "C-unwind" fn tuple_get_latest_tid(scan: TableScanDesc, tid: I
     // SAFETY: the scan is ours.
     unsafe {
         latest_version(scan, tid);
-        while let Some(place) = moved::place_for((*scan).rs_rd, *tid, (*scan).rs_snapshot) {
+        while let Some(place) = moved::place_for(Open::of((*scan).rs_rd), *tid, (*scan).rs_snapshot) {
             *tid = place;
             latest_version(scan, tid);
         }
@@ -91,7 +93,7 @@ pub unsafe extern "C-unwind" fn tuple_get_latest_tid(scan: TableScanDesc, tid: I
 unsafe fn latest_version(scan: TableScanDesc, tid: ItemPointer) {
     // SAFETY: the scan is ours.
     unsafe {
-        if let Some((row, storage_id)) = tid::row_of(*tid).zip(metapage::storage_id((*scan).rs_rd))
+        if let Some((row, storage_id)) = tid::row_of(*tid).zip(metapage::storage_id(Open::of((*scan).rs_rd)))
             && let Some(successor) = row_proxy::latest(storage_id, row, (*scan).rs_snapshot)
             && tid::block_of(successor) < tid::COLD_BASE
         {
@@ -113,8 +115,9 @@ pub unsafe extern "C-unwind" fn tuple_satisfies_snapshot(
 ) -> bool {
     // SAFETY: this frame owns nothing.
     unsafe {
+        let rel = Open::of(rel);
         if !tid::is_cold((*slot).tts_tid) {
-            return heap_direct!(tuple_satisfies_snapshot(rel, slot, snapshot));
+            return heap_direct!(tuple_satisfies_snapshot(rel.as_ptr(), slot, snapshot));
         }
         cold_satisfies_snapshot(rel, slot, snapshot)
     }
@@ -122,11 +125,11 @@ pub unsafe extern "C-unwind" fn tuple_satisfies_snapshot(
 
 #[pg_guard]
 unsafe extern "C-unwind" fn cold_satisfies_snapshot(
-    rel: Relation,
+    rel: Open,
     slot: *mut TupleTableSlot,
     snapshot: Snapshot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the slot and the snapshot are the server's.
     unsafe {
         let Some((row, storage_id)) = tid::row_of((*slot).tts_tid).zip(metapage::storage_id(rel)) else {
             return false;

@@ -3,10 +3,11 @@
 //! Asked by fetches through an index and by TID. A SnapshotDirty is told which transaction is loading the
 //! row, so that the caller can wait for it.
 
-use pgrx::pg_sys::{self, Relation, Snapshot, TupleTableSlot};
+use pgrx::pg_sys::{self, Snapshot, TupleTableSlot};
 
 use super::{cold_rows, own_writes};
 use crate::compat;
+use crate::host::relation::Open;
 use crate::storage::change::stripe_lock;
 use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
@@ -38,8 +39,11 @@ pub unsafe fn judges_by_now(snapshot: Snapshot) -> bool {
 }
 
 /// Finds the stripe of a cold row for a snapshot. The row may be dead.
-pub unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTableSlot) -> Located {
-    // SAFETY: rel is open, the snapshot live.
+///
+/// # Safety
+/// The snapshot is live.
+pub unsafe fn locate(rel: Open, row: u64, snapshot: Snapshot, slot: *mut TupleTableSlot) -> Located {
+    // SAFETY: the snapshot is live.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return Located::Nowhere };
         if let Some(entry) = stripe_lock::kept(rel, storage_id, row)

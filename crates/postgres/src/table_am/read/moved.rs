@@ -21,13 +21,13 @@ use std::ops::Range;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Buffer, HeapTupleData, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId,
-    TupleTableSlot,
+    self, Buffer, HeapTupleData, ItemPointerData, Snapshot, SnapshotType, TransactionId, TupleTableSlot,
 };
 
 use crate::compat;
 use crate::host::buffer;
 use crate::host::heap_tuple::deleter;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{row_move, row_proxy};
 use crate::storage::directory::StripeEntry;
@@ -36,19 +36,15 @@ use crate::storage::file::{metapage, tid};
 
 /// The new TID of the row that transaction `mover` has deleted at `old`. None if that was an ordinary
 /// deletion.
-pub unsafe fn place(rel: Relation, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
-    // SAFETY: rel is open.
-    unsafe { row_move::find(metapage::storage_id(rel)?, mover, old) }
+pub fn place(rel: Open, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
+    row_move::find(metapage::storage_id(rel)?, mover, old)
 }
 
 /// The next place of a row whose stripe was replaced, or is about to be.
-pub unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
+pub fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     let place = tid::cold_tid(row);
-    // SAFETY: catalog look-ups.
-    unsafe {
-        let mut movers = entries::replacers(storage_id, row).into_iter();
-        movers.find_map(|mover| row_move::find(storage_id, mover, place))
-    }
+    let mut movers = entries::replacers(storage_id, row).into_iter();
+    movers.find_map(|mover| row_move::find(storage_id, mover, place))
 }
 
 /// The new place of a hot tuple that was packed a moment ago: its mover had not ended when the active
@@ -69,22 +65,19 @@ pub unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) -> Option
 
 /// The transaction that has moved a row of a stripe that is not there any more. None if the row was dead and
 /// so was not moved.
-pub unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
+pub fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
     let place = tid::cold_tid(row);
-    // SAFETY: as above.
-    unsafe {
-        let mut movers = entries::replacers(storage_id, row).into_iter();
-        movers.find(|&mover| row_move::find(storage_id, mover, place).is_some())
-    }
+    let mut movers = entries::replacers(storage_id, row).into_iter();
+    movers.find(|&mover| row_move::find(storage_id, mover, place).is_some())
 }
 
 /// The new place of a row that `snapshot` does not see at its old TID, because a mover has moved it.
 pub(super) unsafe fn place_for(
-    rel: Relation,
+    rel: Open,
     old: ItemPointerData,
     snapshot: Snapshot,
 ) -> Option<ItemPointerData> {
-    // SAFETY: rel is open.
+    // SAFETY: the snapshot is live; `look` pins the tuple while it is judged.
     unsafe {
         let storage_id = metapage::storage_id(rel)?;
         let (seen, place) = if let Some(row) = tid::row_of(old) {
@@ -103,15 +96,18 @@ pub(super) unsafe fn place_for(
 
 /// Whether a row is alive for a snapshot at a place that the snapshot does not know, and at the places after
 /// it.
+///
+/// # Safety
+/// The snapshot is live.
 unsafe fn lives_on(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     mut place: ItemPointerData,
     snapshot: Snapshot,
     serializable: bool,
 ) -> bool {
-    // SAFETY: rel is open, the snapshot live. A serializable reader's lock comes before it looks where the
-    // row is: the next mover finds the lock, or the reader the mover.
+    // SAFETY: the snapshot is live. A serializable reader's lock comes before it looks where the row is: the
+    // next mover finds the lock, or the reader the mover.
     unsafe {
         while let Some(row) = tid::row_of(place) {
             if serializable {
@@ -130,7 +126,7 @@ unsafe fn lives_on(
 
 /// Whether a snapshot has to ask what has become of moved rows. Only this transaction itself can have changed
 /// rows that the snapshot sees, unless it is serializable.
-unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
+unsafe fn may_matter(rel: Open, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is null or live.
     unsafe {
         !snapshot.is_null()
@@ -142,8 +138,11 @@ unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
 
 /// Whether a row is still alive at the place where it is now. The snapshot sees its stripe and does not see
 /// it dead there. A serializable reader has its predicate lock.
-pub unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
-    // SAFETY: rel is open, the snapshot live.
+///
+/// # Safety
+/// The snapshot is live.
+pub unsafe fn is_cold_there(rel: Open, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
     unsafe {
         let serializable = compat::serializable_reads(rel, snapshot);
         let replaced = entry.replaced_by != pg_sys::InvalidTransactionId;
@@ -158,9 +157,12 @@ pub unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapsh
 
 /// The rows of stripes that a scan's snapshot sees and that died at other places, ascending. A serializable
 /// reader has its predicate lock on the table.
-pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
+///
+/// # Safety
+/// The snapshot is null or live.
+pub(super) unsafe fn dead_elsewhere(rel: Open, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
     let mut dead = Vec::new();
-    // SAFETY: rel is open, the snapshot null or live.
+    // SAFETY: the snapshot is null or live.
     unsafe {
         for entry in stripes.iter().filter(|entry| entry.replaced_by != pg_sys::InvalidTransactionId) {
             if !may_matter(rel, snapshot) {
@@ -190,18 +192,15 @@ pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snap
 }
 
 /// Calls `with` for each row of a stripe that was moved, with its old and its new number.
-unsafe fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
-    // SAFETY: catalog look-ups.
-    unsafe {
-        for mover in entries::replacers(storage_id, rows.start) {
-            row_move::each_cold(storage_id, mover, rows.clone(), &mut with);
-        }
+fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
+    for mover in entries::replacers(storage_id, rows.start) {
+        row_move::each_cold(storage_id, mover, rows.clone(), &mut with);
     }
 }
 
 /// The next places of rows that are at the given ones, in the same order. Rows that were not moved again are
 /// left out.
-unsafe fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut next = Vec::new();
     let mut rest = rows;
     // SAFETY: catalog look-ups.
@@ -228,8 +227,8 @@ unsafe fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
 }
 
 /// Waits for the end of the mover that is at work on a hot row. False: no mover is.
-pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
-    // SAFETY: rel is open; nothing is pinned or locked while this waits.
+pub unsafe fn await_mover(rel: Open, mut at: ItemPointerData) -> bool {
+    // SAFETY: nothing is pinned or locked while this waits.
     unsafe {
         let by = look(rel, at, |_, _| ()).and_then(|((), by)| by);
         let Some((by, storage_id)) = by.zip(metapage::storage_id(rel)) else { return false };
@@ -237,7 +236,7 @@ pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
             && !pg_sys::TransactionIdIsCurrentTransactionId(by)
             && row_move::is_mover(storage_id, by);
         if is_mover {
-            pg_sys::XactLockTableWait(by, rel, &raw mut at, pg_sys::XLTW_Oper::XLTW_Lock);
+            pg_sys::XactLockTableWait(by, rel.as_ptr(), &raw mut at, pg_sys::XLTW_Oper::XLTW_Lock);
         }
         is_mover
     }
@@ -246,16 +245,16 @@ pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
 /// Asks something about a hot tuple, alive or not, while its page is locked. Returns the answer and which
 /// transaction has changed the tuple, or None if there is no tuple.
 unsafe fn look<T>(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     ask: impl FnOnce(*mut HeapTupleData, Buffer) -> T,
 ) -> Option<(T, Option<TransactionId>)> {
-    // SAFETY: rel is open; the pin is given up before anything else is asked.
+    // SAFETY: the pin is given up before anything else is asked.
     unsafe {
         let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        if !pg_sys::heap_fetch(rel, any, &raw mut tuple, &raw mut pin, false) {
+        if !pg_sys::heap_fetch(rel.as_ptr(), any, &raw mut tuple, &raw mut pin, false) {
             return None;
         }
         buffer::lock_shared(pin);
@@ -270,7 +269,7 @@ unsafe fn look<T>(
 /// Whether a hot row that heap's callback has found for a snapshot is still there for it. The slot is of the
 /// table's own kind.
 #[inline]
-pub unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableSlot) -> bool {
+pub unsafe fn is_there(rel: Open, snapshot: Snapshot, slot: *mut TupleTableSlot) -> bool {
     // SAFETY: slots of heap tables are heap slots, and this one holds a tuple. Nothing here owns anything.
     unsafe {
         let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
@@ -283,11 +282,7 @@ pub unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableS
 #[cold]
 #[inline(never)]
 #[pg_guard]
-unsafe extern "C-unwind" fn is_there_now(
-    rel: Relation,
-    snapshot: Snapshot,
-    tuple: *mut HeapTupleData,
-) -> bool {
+unsafe extern "C-unwind" fn is_there_now(rel: Open, snapshot: Snapshot, tuple: *mut HeapTupleData) -> bool {
     // SAFETY: the tuple is pinned by its slot.
     unsafe {
         if !may_matter(rel, snapshot) {
@@ -306,29 +301,27 @@ unsafe extern "C-unwind" fn is_there_now(
 
 /// Whether every snapshot saw the rows of a stripe before the stripe was made: `inserter`, which has put it
 /// into the directory, is a mover.
-pub unsafe fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
-    // SAFETY: a catalog look-up.
-    unsafe { row_move::is_mover(storage_id, inserter) }
+pub fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
+    row_move::is_mover(storage_id, inserter)
 }
 
 /// `is_old` for the stripe that has this row, even if no snapshot sees the stripe.
-pub(super) unsafe fn is_old_row(storage_id: u64, row: u64) -> bool {
-    // SAFETY: as above.
-    unsafe { old_stripe(storage_id, row).is_some() }
+pub(super) fn is_old_row(storage_id: u64, row: u64) -> bool {
+    old_stripe(storage_id, row).is_some()
 }
 
 /// The stripe of a row that a committed mover has put there, and that a snapshot does not see. A cursor's FOR
 /// UPDATE that has locked the row since knows it by that place.
-pub(super) unsafe fn unseen(rel: Relation, row: u64) -> Option<StripeEntry> {
-    // SAFETY: rel is open.
+pub(super) fn unseen(rel: Open, row: u64) -> Option<StripeEntry> {
+    // SAFETY: a question about a plain id.
     unsafe {
         let entry = old_stripe(metapage::storage_id(rel)?, row)?;
         pg_sys::TransactionIdDidCommit(entry.inserter).then_some(entry)
     }
 }
 
-unsafe fn old_stripe(storage_id: u64, row: u64) -> Option<StripeEntry> {
-    // SAFETY: as above.
+fn old_stripe(storage_id: u64, row: u64) -> Option<StripeEntry> {
+    // SAFETY: the snapshot is a constant of the server's.
     unsafe {
         directory::find(storage_id, row, &raw mut pg_sys::SnapshotAnyData)
             .filter(|entry| !entry.reserved_only && is_old(storage_id, entry.inserter))

@@ -4,14 +4,15 @@
 //! a unique check, with an index page locked, nothing can be flushed. There a row number that this
 //! transaction has reserved counts as a row.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys;
 
+use crate::host::relation::Open;
 use crate::storage::pending_rows;
 
 /// Writes the rows that this backend holds in memory for the relation, unless the caller holds a content
 /// lock. True if there may have been some.
-pub unsafe fn flush(rel: Relation) -> bool {
-    // SAFETY: rel is open. Any LWLock held raises the counter.
+pub fn flush(rel: Open) -> bool {
+    // SAFETY: any LWLock held raises the counter.
     unsafe {
         let possible = pending_rows::any() && pg_sys::InterruptHoldoffCount == 0;
         if possible {

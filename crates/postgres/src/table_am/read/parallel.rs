@@ -17,7 +17,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ParallelTableScanDesc, Relation, Size};
 
 use crate::host::heap_am::heap_guarded;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries;
 use crate::storage::file::hot_runs::{self, Span};
@@ -100,8 +100,9 @@ pub unsafe extern "C-unwind" fn parallelscan_estimate(_rel: Relation) -> Size {
 pub unsafe extern "C-unwind" fn parallelscan_initialize(rel: Relation, pscan: ParallelTableScanDesc) -> Size {
     // SAFETY: pscan points at as many bytes as parallelscan_estimate asked for.
     unsafe {
-        heap_guarded!(parallelscan_initialize(rel, pscan));
-        let blocks = relation::block_count(rel);
+        let rel = Open::of(rel);
+        heap_guarded!(parallelscan_initialize(rel.as_ptr(), pscan));
+        let blocks = rel.block_count();
         let entries = match metapage::storage_id(rel) {
             Some(storage_id) => entries::all_versions(storage_id),
             None => Vec::new(),

@@ -18,6 +18,7 @@ use pgrx::pg_sys::{
 };
 
 use super::cold_fetch::ColdFetch;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::pending_rows;
 
@@ -71,9 +72,8 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
 }
 
 /// Stores a row of a stripe into the slot, with a tuple header (see `ColdFetch::fetch_with_header`).
-pub unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
-    // SAFETY: rel is open, the slot one of its; outside such a query there is nothing that tells when it
-    // ends.
+pub unsafe fn fetch(rel: Open, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
+    // SAFETY: the slot is one of the table's; outside such a query there is nothing that tells when it ends.
     unsafe {
         let query = pending_rows::running_query().filter(|&query| has_own_command(query));
         let Some(query) = query else {
@@ -84,7 +84,7 @@ pub unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *mut Tup
             transaction: (*pg_sys::MyProc).lxid,
             command: (*(*query).estate).es_output_cid,
             query,
-            rel,
+            rel: rel.as_ptr(),
             slot,
             desc: (*slot).tts_tupleDescriptor,
         };

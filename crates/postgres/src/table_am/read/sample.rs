@@ -14,7 +14,8 @@ use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, SampleScanState, TableSc
 use super::moved;
 use super::scan::{self, Scan};
 use crate::host::heap_am::heap_guarded;
-use crate::host::relation;
+use crate::host::relation::Open;
+use crate::storage::directory::StripeEntry;
 use crate::storage::file::tid;
 
 /// What a sample scan keeps between calls.
@@ -33,6 +34,44 @@ pub struct State {
     finished: bool,
 }
 
+/// Counts what there is to choose from.
+fn start(sample: &mut State, stripes: &[StripeEntry], rel: Open) {
+    sample.started = true;
+    sample.blocks = rel.block_count();
+    let mut groups: Vec<u32> = Vec::new();
+    for entry in stripes {
+        if entry.row_count == 0 {
+            continue;
+        }
+        let first = tid::block_of(tid::cold_tid(entry.first_row));
+        let last = tid::block_of(tid::cold_tid(entry.end_row() - 1));
+        let first = groups.last().map_or(first, |&end| first.max(end + 1));
+        groups.extend(first..=last);
+    }
+    sample.groups = groups;
+}
+
+/// The next of so many units that the node's method chooses; all of them where it does not choose.
+unsafe fn next_unit(sample: &mut State, total: u64, node: *mut SampleScanState) -> Option<u64> {
+    if total == 0 {
+        return None;
+    }
+    // SAFETY: the node's method is set up.
+    match unsafe { (*(*node).tsmroutine).NextSampleBlock } {
+        Some(choose) => {
+            let units = u32::try_from(total).unwrap_or(u32::MAX - 1);
+            // SAFETY: as above; its ERROR is made to unwind.
+            let block = unsafe { pg_guard_ffi_boundary(|| choose(node, units)) };
+            (block != pg_sys::InvalidBlockNumber).then_some(u64::from(block))
+        }
+        None => {
+            let unit = sample.next_unit;
+            sample.next_unit += 1;
+            (unit < total).then_some(unit)
+        }
+    }
+}
+
 /// `scan_sample_next_block`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, node: *mut SampleScanState) -> bool {
@@ -42,40 +81,15 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, node: *mut Sampl
         scan::survey(ours);
         let state = Scan::state(ours);
         if !state.sample.started {
-            state.sample.started = true;
-            state.sample.blocks = relation::block_count((*scan).rs_rd);
-            let mut groups: Vec<u32> = Vec::new();
-            for entry in &state.stripes {
-                if entry.row_count == 0 {
-                    continue;
-                }
-                let first = tid::block_of(tid::cold_tid(entry.first_row));
-                let last = tid::block_of(tid::cold_tid(entry.end_row() - 1));
-                let first = groups.last().map_or(first, |&end| first.max(end + 1));
-                groups.extend(first..=last);
-            }
-            state.sample.groups = groups;
+            start(&mut state.sample, &state.stripes, Open::of((*scan).rs_rd));
         }
         if state.sample.finished {
             return false;
         }
         let total = u64::from(state.sample.blocks) + state.sample.groups.len() as u64;
-        let units = u32::try_from(total).unwrap_or(u32::MAX - 1);
-        let choose = (*(*node).tsmroutine).NextSampleBlock;
         loop {
             pgrx::check_for_interrupts!();
-            let unit = match choose {
-                _ if total == 0 => None,
-                Some(choose) => {
-                    let block = pg_guard_ffi_boundary(|| choose(node, units));
-                    (block != pg_sys::InvalidBlockNumber).then_some(u64::from(block))
-                }
-                None => {
-                    let unit = state.sample.next_unit;
-                    state.sample.next_unit += 1;
-                    (unit < total).then_some(unit)
-                }
-            };
+            let unit = next_unit(&mut state.sample, total, node);
             let Some(unit) = unit else {
                 state.sample.finished = true;
                 return false;
@@ -109,13 +123,13 @@ pub unsafe extern "C-unwind" fn next_tuple(
     node: *mut SampleScanState,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the scan is ours and the node's method is set up.
     unsafe {
         let ours = scan.cast::<Scan>();
         let state = Scan::state(ours);
         let Some(group) = state.sample.group else {
             while heap_guarded!(scan_sample_next_tuple((*ours).heap, node, slot)) {
-                if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
                     return true;
                 }
             }
@@ -138,7 +152,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
             {
                 let entry = std::ptr::from_ref(&state.stripes[at]);
                 scan::cold_rows(ours).fetch(&*entry, position, slot);
-                scan::count_row((*scan).rs_rd);
+                scan::count_row(Open::of((*scan).rs_rd));
                 return true;
             }
         }

@@ -23,6 +23,7 @@ use super::cold_rows::ColdRows;
 use super::scan_steps::{self, Position, Range, at_of, next};
 use super::{moved, own_writes};
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::relation::Open;
 use crate::host::{error, memory};
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
@@ -90,7 +91,7 @@ impl Scan {
 
 /// Starts a scan. The callback uses it, and so does our code that reads a table through this file.
 pub unsafe fn begin(
-    rel: Relation,
+    rel: Open,
     snapshot: Snapshot,
     nkeys: c_int,
     key: *mut ScanKeyData,
@@ -104,12 +105,13 @@ pub unsafe fn begin(
         }
         own_writes::flush(rel);
         let scan = pg_sys::palloc0(size_of::<Scan>()).cast::<Scan>();
-        (*scan).base.rs_rd = rel;
+        (*scan).base.rs_rd = rel.as_ptr();
         (*scan).base.rs_snapshot = snapshot;
         (*scan).base.rs_flags = flags;
         (*scan).base.rs_parallel = pscan;
         let inner = flags & !(TEMP_SNAPSHOT | ALLOW_SYNC);
-        (*scan).heap = heap_guarded!(scan_begin(rel, snapshot, nkeys, key, std::ptr::null_mut(), inner));
+        (*scan).heap =
+            heap_guarded!(scan_begin(rel.as_ptr(), snapshot, nkeys, key, std::ptr::null_mut(), inner));
         // The statistics have counted one scan by now. Entering a hot segment must not count as another one.
         (*(*scan).heap).rs_flags &= !SEQUENTIAL;
         (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
@@ -160,7 +162,7 @@ pub unsafe extern "C-unwind" fn scan_begin(
     flags: uint32,
 ) -> TableScanDesc {
     // SAFETY: as the server calls it.
-    unsafe { begin(rel, snapshot, nkeys, key, pscan, flags).cast() }
+    unsafe { begin(Open::of(rel), snapshot, nkeys, key, pscan, flags).cast() }
 }
 
 /// `scan_end`.
@@ -203,7 +205,7 @@ pub unsafe extern "C-unwind" fn scan_rescan(
     // SAFETY: as scan_begin.
     unsafe {
         let ours = scan.cast::<Scan>();
-        own_writes::flush((*scan).rs_rd);
+        own_writes::flush(Open::of((*scan).rs_rd));
         let state = Scan::state(ours);
         state.position = Position::Start;
         if scan_steps::is_dirty((*scan).rs_snapshot) {
@@ -217,7 +219,7 @@ pub unsafe extern "C-unwind" fn scan_rescan(
         (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
         heap_guarded!(scan_rescan((*ours).heap, key, set_params, allow_strategy, false, allow_pagemode));
         if (*scan).rs_flags & SEQUENTIAL != 0 {
-            count_scan((*scan).rs_rd);
+            count_scan(Open::of((*scan).rs_rd));
         }
     }
 }
@@ -241,10 +243,10 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
         // The length of the file is the one that the inner scan found when it began. The snapshot was taken
         // by then.
         let blocks = (*(*scan).heap.cast::<HeapScanDescData>()).rs_nblocks;
-        let survey = entries::survey(rel, (*scan).base.rs_snapshot, summaries);
+        let survey = entries::survey(Open::of(rel), (*scan).base.rs_snapshot, summaries);
         state.spans = hot_runs::hot_spans(survey.runs, blocks);
         state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
-        state.tombstones = tombstones(rel, &state.stripes, (*scan).base.rs_snapshot);
+        state.tombstones = tombstones(Open::of(rel), &state.stripes, (*scan).base.rs_snapshot);
         state.surveyed = true;
         if let Some(range) = state.range {
             state.spans = hot_runs::clip(&state.spans, range.first.0, range.last.0);
@@ -259,9 +261,12 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
 
 /// The rows of these stripes that are dead to a snapshot. Empty for a SnapshotDirty, which asks about each
 /// row.
-unsafe fn tombstones(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
+///
+/// # Safety
+/// The snapshot is null or live.
+unsafe fn tombstones(rel: Open, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
     let Some(entry) = stripes.first() else { return Tombstones::default() };
-    // SAFETY: rel is open and the snapshot null or live.
+    // SAFETY: the snapshot is null or live.
     unsafe {
         let by_row = !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY;
         if by_row {
@@ -280,15 +285,15 @@ pub(super) unsafe fn cold_rows(scan: *mut Scan) -> &'static mut ColdRows {
         let state: &'static mut State = Scan::state(scan);
         let rel = (*scan).base.rs_rd;
         let strategy = (*(*scan).heap.cast::<HeapScanDescData>()).rs_strategy;
-        state.cold.get_or_insert_with(|| Box::new(ColdRows::new(rel, strategy)))
+        state.cold.get_or_insert_with(|| Box::new(ColdRows::new(Open::of(rel), strategy)))
     }
 }
 
 /// Counts a scan that starts over, as heap does.
-unsafe fn count_scan(rel: Relation) {
+fn count_scan(rel: Open) {
     // SAFETY: see count_row.
     unsafe {
-        let info = (*rel).pgstat_info;
+        let info = (*rel.as_ptr()).pgstat_info;
         if !info.is_null() {
             (*info).t_counts.t_numscans += 1;
         }
@@ -296,10 +301,10 @@ unsafe fn count_scan(rel: Relation) {
 }
 
 /// Counts a cold row as read in the statistics, as heap does for its rows.
-pub(super) unsafe fn count_row(rel: Relation) {
+pub(super) fn count_row(rel: Open) {
     // SAFETY: pgstat_info is null or points at the backend's pending counters of this open relation.
     unsafe {
-        let info = (*rel).pgstat_info;
+        let info = (*rel.as_ptr()).pgstat_info;
         if !info.is_null() {
             (*info).t_counts.t_tuples_returned += 1;
         }
@@ -318,7 +323,7 @@ pub unsafe extern "C-unwind" fn scan_getnextslot(
         while (*ours).hot_direction == direction
             && heap_direct!(scan_getnextslot((*ours).heap, direction, slot))
         {
-            if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+            if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
                 return true;
             }
         }
@@ -334,7 +339,7 @@ unsafe extern "C-unwind" fn scan_getnextslot_slow(
     direction: ScanDirection::Type,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the scan is ours.
     unsafe {
         let ours = scan.cast::<Scan>();
         // The thin callback has just found the end of the hot segment.

@@ -14,6 +14,7 @@ use super::scan::{Scan, State, cold_rows, count_row, survey};
 use super::{moved, parallel};
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::{self, entries};
@@ -69,6 +70,79 @@ unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
     }
 }
 
+/// What comes next in a segment.
+enum Met {
+    /// A row for the scan, in the slot.
+    Row,
+    /// A row that is not for the scan.
+    Other,
+    /// None.
+    End,
+}
+
+/// The next row of the hot segment that the scan stands in. `entered`: it has come there in this direction.
+#[inline]
+unsafe fn next_hot(
+    scan: *mut Scan,
+    at: usize,
+    direction: ScanDirection::Type,
+    slot: *mut TupleTableSlot,
+    entered: bool,
+) -> Met {
+    // SAFETY: as `next`.
+    unsafe {
+        let state = Scan::state(scan);
+        let Some(&span) = state.spans.get(at) else { error::internal("hot segment is gone") };
+        if !entered && (*scan).hot_direction != direction {
+            turn(scan, span, direction);
+        }
+        (*scan).hot_direction = direction;
+        if !heap_guarded!(scan_getnextslot((*scan).heap, direction, slot)) {
+            return Met::End;
+        }
+        let (rel, snapshot) = (Open::of((*scan).base.rs_rd), (*scan).base.rs_snapshot);
+        let matches = in_range(state.range, (*slot).tts_tid) && moved::is_there(rel, snapshot, slot);
+        if matches { Met::Row } else { Met::Other }
+    }
+}
+
+/// The next row of the stripe that the scan stands in, at this row. `entered`: it has just come there, so
+/// this row is the next one.
+#[inline]
+unsafe fn next_cold(
+    scan: *mut Scan,
+    (stripe, row): (usize, u32),
+    direction: ScanDirection::Type,
+    slot: *mut TupleTableSlot,
+    entered: bool,
+) -> Met {
+    // SAFETY: as `next`.
+    unsafe {
+        let state = Scan::state(scan);
+        let Some(entry) = state.stripes.get(stripe) else { error::internal("stripe is gone") };
+        let entry = std::ptr::from_ref(entry);
+        let step = if entered {
+            Some(row)
+        } else if direction == BACKWARD {
+            row.checked_sub(1)
+        } else {
+            row.checked_add(1)
+        };
+        let Some(row) = step.filter(|&row| row < (*entry).row_count) else { return Met::End };
+        if !name_writers(scan, stripe, slot) {
+            return Met::End;
+        }
+        state.position = Position::Cold { stripe, row };
+        let number = (*entry).first_row + u64::from(row);
+        if !in_range(state.range, tid::cold_tid(number)) || !is_there(scan, &*entry, number) {
+            return Met::Other;
+        }
+        cold_rows(scan).fetch(&*entry, row, slot);
+        count_row(Open::of((*scan).base.rs_rd));
+        Met::Row
+    }
+}
+
 /// The next row of a scan that is not simply going on inside a hot segment. `used_up`: the present hot
 /// segment is known to have no more rows in this direction. Heap must not be asked again then, as it would
 /// start over.
@@ -78,55 +152,29 @@ pub(super) unsafe fn next(
     slot: *mut TupleTableSlot,
     mut used_up: bool,
 ) -> bool {
+    let mut entered = false;
     // SAFETY: called by the guarded callbacks with live arguments.
     unsafe {
         survey(scan);
         let parallel = parallel::shared((*scan).base.rs_parallel);
         let state = Scan::state(scan);
-        let mut entered = false;
         loop {
-            match state.position {
-                Position::Hot(_) if used_up => used_up = false,
-                Position::Hot(at) => {
-                    let Some(&span) = state.spans.get(at) else { error::internal("hot segment is gone") };
-                    if !entered && (*scan).hot_direction != direction {
-                        turn(scan, span, direction);
-                    }
-                    entered = true;
-                    (*scan).hot_direction = direction;
-                    if heap_guarded!(scan_getnextslot((*scan).heap, direction, slot)) {
-                        let (rel, snapshot) = ((*scan).base.rs_rd, (*scan).base.rs_snapshot);
-                        if in_range(state.range, (*slot).tts_tid) && moved::is_there(rel, snapshot, slot) {
-                            return true;
-                        }
-                        continue;
-                    }
+            let met = match state.position {
+                Position::Hot(_) if used_up => {
+                    used_up = false;
+                    Met::End
                 }
-                Position::Cold { stripe, row } => {
-                    let Some(entry) = state.stripes.get(stripe) else { error::internal("stripe is gone") };
-                    let entry = std::ptr::from_ref(entry);
-                    let step = if entered {
-                        Some(row)
-                    } else if direction == BACKWARD {
-                        row.checked_sub(1)
-                    } else {
-                        row.checked_add(1)
-                    };
-                    entered = false;
-                    if let Some(row) = step.filter(|&row| row < (*entry).row_count)
-                        && name_writers(scan, stripe, slot)
-                    {
-                        state.position = Position::Cold { stripe, row };
-                        let number = (*entry).first_row + u64::from(row);
-                        if in_range(state.range, tid::cold_tid(number)) && is_there(scan, &*entry, number) {
-                            cold_rows(scan).fetch(&*entry, row, slot);
-                            count_row((*scan).base.rs_rd);
-                            return true;
-                        }
-                        continue;
-                    }
+                Position::Hot(at) => next_hot(scan, at, direction, slot, entered),
+                Position::Cold { stripe, row } => next_cold(scan, (stripe, row), direction, slot, entered),
+                Position::Start | Position::End => Met::End,
+            };
+            match met {
+                Met::Row => return true,
+                Met::Other => {
+                    entered = matches!(state.position, Position::Hot(_));
+                    continue;
                 }
-                Position::Start | Position::End => {}
+                Met::End => {}
             }
             // Moves to the neighbouring segment.
             (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
@@ -154,7 +202,7 @@ unsafe fn is_there(scan: *mut Scan, entry: &StripeEntry, row: u64) -> bool {
     unsafe {
         let (rel, snapshot) = ((*scan).base.rs_rd, (*scan).base.rs_snapshot);
         if is_dirty(snapshot) {
-            return row_proxy::is_there(rel, entry.storage_id, row, snapshot);
+            return row_proxy::is_there(Open::of(rel), entry.storage_id, row, snapshot);
         }
         !Scan::state(scan).tombstones.contains(row)
     }
@@ -189,7 +237,7 @@ unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot
         let state = Scan::state(scan);
         if state.writers.as_ref().is_none_or(|known| known.stripe != stripe) {
             let first = state.stripes.get(stripe).map(|entry| entry.first_row);
-            let storage_id = metapage::storage_id((*scan).base.rs_rd);
+            let storage_id = metapage::storage_id(Open::of((*scan).base.rs_rd));
             let found = storage_id.zip(first).and_then(|(id, row)| directory::find(id, row, snapshot));
             if found.is_none_or(|entry| entry.reserved_only) {
                 return false;
@@ -222,7 +270,8 @@ unsafe fn step_by_now(scan: *mut Scan) -> Position {
         if state.range.is_some() || state.is_hot_only() {
             return next;
         }
-        state.stripes = entries::survey((*scan).base.rs_rd, (*scan).base.rs_snapshot, false).visible;
+        state.stripes =
+            entries::survey(Open::of((*scan).base.rs_rd), (*scan).base.rs_snapshot, false).visible;
         state.stripes.retain(|entry| entry.first_row >= from && entry.row_count > 0);
         state.writers = None;
         if state.stripes.is_empty() { Position::End } else { Position::Cold { stripe: 0, row: 0 } }

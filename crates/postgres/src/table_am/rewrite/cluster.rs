@@ -23,7 +23,9 @@ use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
 use super::cluster_sort::IndexSort;
 use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{HeapRewrite, RewriteLimits};
-use crate::host::{carried, error, relation};
+use crate::host::memory;
+use crate::host::relation::Open;
+use crate::host::{carried, error};
 use crate::storage::directory::age::Age;
 use crate::storage::directory::rewrite_horizon::Horizon;
 use crate::storage::directory::{self, StripeEntry};
@@ -36,6 +38,7 @@ use crate::table_am::read::cold_rows::ColdRows;
 use crate::table_am::read::own_writes;
 
 /// `relation_copy_for_cluster`.
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn copy_for_cluster(
     old: Relation,
     new: Relation,
@@ -50,17 +53,19 @@ pub unsafe extern "C-unwind" fn copy_for_cluster(
 ) {
     // SAFETY: as the server calls it, with AccessExclusiveLock on both.
     unsafe {
+        let old = Open::of(old);
+        let new = Open::of(new);
+        let index = (!index.is_null()).then(|| Open::of(index));
         carried::guarded(|| {
             own_writes::flush(old);
             metapage::ensure(new);
             let server = Horizon::of_server(oldest_xmin);
             // A snapshot that the server has given up (`old_snapshot_threshold`) gets an ERROR from heap
             // pages, but none from stripes. So stripes keep what such snapshots may see.
-            let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
+            let seen = old.oldest_xmin();
             let exact = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
             // Heap cannot follow an index that holds cold TIDs. For a btree, sorting gives its order.
-            let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
-            let index = if sortable { index } else { std::ptr::null_mut() };
+            let index = index.filter(|index| index.access_method() == pg_sys::BTREE_AM_OID);
             let limits = RewriteLimits { oldest_xmin, freeze: *xid_cutoff, freeze_multi: *multi_cutoff };
             let hot = copy_hot(old, new, index, &server, &limits);
             *vacuumed += hot.gone;
@@ -78,32 +83,42 @@ struct Counts {
     gone: f64,
 }
 
+impl Counts {
+    fn add(&mut self, fate: Fate) {
+        match fate {
+            Fate::Dead | Fate::LeftOut => self.gone += 1.0,
+            Fate::Kept => {
+                self.copied += 1.0;
+                self.dying += 1.0;
+            }
+            Fate::Alive(_) => self.copied += 1.0,
+        }
+    }
+}
+
 /// Copies hot versions with their headers, in the order of `index` if there is one.
+///
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
 unsafe fn copy_hot(
-    old: Relation,
-    new: Relation,
-    index: Relation,
+    old: Open,
+    new: Open,
+    index: Option<Open>,
     horizon: &Horizon,
     limits: &RewriteLimits,
 ) -> Counts {
-    // SAFETY: both relations are open and locked; what a version takes lives in a context that is emptied
-    // after each.
+    // SAFETY: both are locked, as is promised; what a version takes lives in a context that is emptied after
+    // each.
     unsafe {
-        let context = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
-            c"colonnade rewrite".as_ptr(),
-            0,
-            8 * 1024,
-            8 * 1024 * 1024,
-        );
+        let context = memory::reset_often(c"colonnade rewrite");
         let mut counts = Counts::default();
         let tell = |what: u32, value: u32| {
             pg_sys::pgstat_progress_update_param(what as i32, i64::from(value));
         };
         tell(pg_sys::PROGRESS_CLUSTER_PHASE, pg_sys::PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
-        tell(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, relation::block_count(old));
+        tell(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, old.block_count());
         let hot = HotRows::new(old, horizon);
-        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
+        let mut sort = index.map(|index| IndexSort::new(old, index));
         let mut rewrite = HeapRewrite::begin(old, new, limits);
         let copy = |rewrite: &mut HeapRewrite, tuple: *mut HeapTupleData| {
             let before = pg_sys::MemoryContextSwitchTo(context);
@@ -114,20 +129,12 @@ unsafe fn copy_hot(
         let blocks = hot.blocks().into_iter().flat_map(|span| span.start..span.end);
         hot.each(blocks, |tuple, _, fate| {
             tell(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, tid::block_of(tuple.t_self));
-            if matches!(fate, Fate::Dead | Fate::LeftOut) {
-                counts.gone += 1.0;
-                if fate == Fate::Dead {
-                    rewrite.leave_out(tuple);
-                }
-                return;
-            }
-            counts.copied += 1.0;
-            if fate == Fate::Kept {
-                counts.dying += 1.0;
-            }
-            match &mut sort {
-                Some(sort) => sort.put_tuple(tuple),
-                None => copy(&mut rewrite, tuple),
+            counts.add(fate);
+            match (fate, &mut sort) {
+                (Fate::Dead, _) => rewrite.leave_out(tuple),
+                (Fate::LeftOut, _) => {}
+                (_, Some(sort)) => sort.put_tuple(tuple),
+                (_, None) => copy(&mut rewrite, tuple),
             }
         });
         if let Some(sort) = sort {
@@ -142,8 +149,11 @@ unsafe fn copy_hot(
 
 /// Copies every stripe that is there now, in the order of `index` if there is one. Returns how many rows
 /// these are.
-unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &Horizon) -> f64 {
-    // SAFETY: both relations are open and locked.
+///
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
+unsafe fn copy_stripes(old: Open, new: Open, index: Option<Open>, horizon: &Horizon) -> f64 {
+    // SAFETY: both are locked, as is promised.
     unsafe {
         let Some((_, next_row)) = metapage::read(old) else { return 0.0 };
         let mut history = ColdHistory::of(old, horizon);
@@ -158,7 +168,7 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &
             let (living, is_whole) = history.living(at);
             count += f64::from(living);
             let Aged { entry, born, .. } = &history.stripes[at];
-            if !index.is_null() || !is_whole || lacks_default(old, entry) {
+            if index.is_some() || !is_whole || lacks_default(old, entry) {
                 anew.entry(*born).or_default().push(at);
                 continue;
             }
@@ -186,14 +196,14 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &
 }
 
 /// Whether the stripe lacks a column with a stored default, which the row type remembers for old rows.
-unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
+fn lacks_default(rel: Open, entry: &StripeEntry) -> bool {
     // SAFETY: rel is open and so is its row type.
     unsafe {
         let stripe = match stripe_on_pages::open(rel, entry) {
             Ok(stripe) => stripe,
             Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
         };
-        let desc = (*rel).rd_att;
+        let desc = rel.descriptor();
         let count = usize::try_from((*desc).natts).unwrap_or(0);
         let columns = (*desc).attrs.as_slice(count).iter().skip(stripe.reader.column_count());
         columns.into_iter().any(|attribute| attribute.atthasmissing && !attribute.attisdropped)
@@ -202,18 +212,18 @@ unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
 
 /// Loads the living rows of stripes.
 unsafe fn reload(
-    old: Relation,
-    new: Relation,
-    index: Relation,
+    old: Open,
+    new: Open,
+    index: Option<Open>,
     history: &mut ColdHistory,
     stripes: &[usize],
     mut loader: Loader,
 ) {
     // SAFETY: the slot has the row type of both relations.
     unsafe {
-        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
+        let mut sort = index.map(|index| IndexSort::new(old, index));
         let mut rows = ColdRows::new(old, std::ptr::null_mut());
-        let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(old.as_ptr(), std::ptr::null_mut());
         for &at in stripes {
             history.each(at, Part::Living, &mut rows, slot, |_, _| match &mut sort {
                 Some(sort) => sort.put(slot),

@@ -6,7 +6,9 @@
 //!
 //! Invariant: every row that is put comes out once.
 
-use pgrx::pg_sys::{self, HeapTuple, Relation, TupleDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, HeapTuple, TupleDesc, TupleTableSlot};
+
+use crate::host::relation::Open;
 
 /// A sort of whole rows by the key of one btree index.
 pub struct IndexSort {
@@ -16,13 +18,13 @@ pub struct IndexSort {
 
 impl IndexSort {
     /// An empty sort of rows of `rel` by `index`. Both stay open until it is drained.
-    pub unsafe fn new(rel: Relation, index: Relation) -> Self {
+    pub unsafe fn new(rel: Open, index: Open) -> Self {
         // SAFETY: both are open.
         unsafe {
-            let descriptor = (*rel).rd_att;
+            let descriptor = rel.descriptor();
             let memory = pg_sys::maintenance_work_mem;
             let none = std::ptr::null_mut();
-            let sort = pg_sys::tuplesort_begin_cluster(descriptor, index, memory, none, 0);
+            let sort = pg_sys::tuplesort_begin_cluster(descriptor, index.as_ptr(), memory, none, 0);
             Self { sort, descriptor }
         }
     }

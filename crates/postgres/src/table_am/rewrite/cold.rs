@@ -13,9 +13,10 @@
 //!
 //! Invariant: a row is among the living or the dying rows of exactly one stripe, or nobody sees it any more.
 
-use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::age::{self, Age};
@@ -58,8 +59,11 @@ pub struct ColdHistory {
 impl ColdHistory {
     /// Reads the history of a file. Directory rows are going to carry ids of its young transactions, so the
     /// catalogs' horizons are held until the end of the transaction.
-    pub unsafe fn of(old: Relation, horizon: &Horizon) -> Self {
-        // SAFETY: the table is open and locked.
+    ///
+    /// # Safety
+    /// `old` is locked.
+    pub unsafe fn of(old: Open, horizon: &Horizon) -> Self {
+        // SAFETY: the lock is promised.
         unsafe {
             let history = Self::look(old, horizon);
             let ages = history.stripes.iter().map(|stripe| stripe.born);
@@ -71,8 +75,10 @@ impl ColdHistory {
         }
     }
 
-    unsafe fn look(old: Relation, horizon: &Horizon) -> Self {
-        // SAFETY: the table is open and locked.
+    /// # Safety
+    /// `old` is locked.
+    unsafe fn look(old: Open, horizon: &Horizon) -> Self {
+        // SAFETY: the lock is promised.
         unsafe {
             let mut found = Self { stripes: Vec::new(), dying: Vec::new(), dead: Tombstones::default() };
             let Some((storage_id, _)) = metapage::read(old) else { return found };
@@ -158,16 +164,19 @@ impl ColdHistory {
 
 /// Writes the dying rows of some stripes, which all have the age `born`, and buries them again in the new
 /// file.
+///
+/// # Safety
+/// Both relations are locked so that nobody else changes them.
 pub unsafe fn bury_anew(
     history: &mut ColdHistory,
-    old: Relation,
-    new: Relation,
+    old: Open,
+    new: Open,
     stripes: &[usize],
     born: Age,
     command: CommandId,
 ) {
-    // SAFETY: both relations are open and locked; row numbers of the new file go up with each row, in the
-    // order given.
+    // SAFETY: both are locked, as is promised; row numbers of the new file go up with each row, in the order
+    // given.
     unsafe {
         let is_dying = |&&at: &&usize| {
             history.stripes.get(at).is_some_and(|stripe| !history.dying_in(&stripe.entry).is_empty())
@@ -180,7 +189,7 @@ pub unsafe fn bury_anew(
         let first = metapage::read(new).map_or(0, |(_, next_row)| next_row);
         let mut loader = Loader::new(new, LoadOrder::AsGiven, command, born);
         let mut rows = ColdRows::new(old, std::ptr::null_mut());
-        let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(old.as_ptr(), std::ptr::null_mut());
         let mut ages = Vec::new();
         for at in stripes {
             history.each(at, Part::Dying, &mut rows, slot, |_, died| {

@@ -15,10 +15,11 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, Relation, TransactionId};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, TransactionId};
 
 use crate::compat::HeapRewrite;
-use crate::host::{buffer, heap_tuple, relation, short_calls};
+use crate::host::relation::Open;
+use crate::host::{buffer, heap_tuple, short_calls};
 use crate::storage::change::row_move;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::entries;
@@ -43,7 +44,7 @@ pub enum Fate {
 
 /// The hot rows of a table that is being rewritten.
 pub struct HotRows<'a> {
-    old: Relation,
+    old: Open<'a>,
     storage_id: Option<u64>,
     horizon: &'a Horizon,
     /// The last answer of `is_mover`, with its transaction.
@@ -54,9 +55,11 @@ pub struct HotRows<'a> {
 
 impl<'a> HotRows<'a> {
     /// The hot rows of a table that is open and locked.
-    pub unsafe fn new(old: Relation, horizon: &'a Horizon) -> Self {
-        // SAFETY: the caller's promise.
-        let storage_id = unsafe { metapage::storage_id(old) };
+    ///
+    /// # Safety
+    /// The table is locked so that nobody else changes it.
+    pub unsafe fn new(old: Open<'a>, horizon: &'a Horizon) -> Self {
+        let storage_id = metapage::storage_id(old);
         Self {
             old,
             storage_id,
@@ -67,12 +70,9 @@ impl<'a> HotRows<'a> {
     }
 
     /// Every block that may have hot rows.
-    pub unsafe fn blocks(&self) -> Vec<hot_runs::Span> {
-        // SAFETY: the table is open.
-        unsafe {
-            let entries = self.storage_id.map_or_else(Vec::new, |id| entries::all_versions(id));
-            hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), relation::block_count(self.old))
-        }
+    pub fn blocks(&self) -> Vec<hot_runs::Span> {
+        let entries = self.storage_id.map_or_else(Vec::new, entries::all_versions);
+        hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), self.old.block_count())
     }
 
     /// Calls `with` for each version in some blocks, page by page. The page is pinned then, and nobody
@@ -101,7 +101,7 @@ impl<'a> HotRows<'a> {
                     let mut tuple = HeapTupleData {
                         t_len: (*pointer).lp_len(),
                         t_self: tid::tid(block, offset),
-                        t_tableOid: (*self.old).rd_id,
+                        t_tableOid: self.old.oid(),
                         t_data: pg_sys::PageGetItem(page, pointer).cast(),
                     };
                     let (fate, killer) = self.judge(&mut tuple, buf);
@@ -156,13 +156,12 @@ impl<'a> HotRows<'a> {
 
     /// Whether a committed transaction was a mover, so that the rows that it has deleted are in stripes. No
     /// page is locked.
-    unsafe fn is_mover(&self, xid: TransactionId) -> bool {
+    fn is_mover(&self, xid: TransactionId) -> bool {
         let (last, answer) = self.known.get();
         if last == xid {
             return answer;
         }
-        // SAFETY: a catalog look-up.
-        let answer = self.storage_id.is_some_and(|id| unsafe { row_move::is_mover(id, xid) });
+        let answer = self.storage_id.is_some_and(|id| row_move::is_mover(id, xid));
         self.known.set((xid, answer));
         answer
     }
@@ -173,7 +172,7 @@ impl<'a> HotRows<'a> {
         // SAFETY: the tuple has the row type of both relations, and lies on a pinned page; what is made lives
         // in the caller's short-lived context.
         unsafe {
-            let desc = (*self.old).rd_att;
+            let desc = self.old.descriptor();
             let count = usize::try_from((*desc).natts).unwrap_or(0);
             let mut row = self.row.take();
             row.0.resize(count, pg_sys::Datum::null());

@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, BlockNumber, CommandId, Datum, FunctionCallInfo, HeapTupleData, Oid, Relation, TupleTableSlot,
+    self, BlockNumber, CommandId, Datum, FunctionCallInfo, HeapTupleData, Oid, TupleTableSlot,
 };
 
 use super::{ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::relation;
+use crate::host::memory;
+use crate::host::relation::Open;
 use crate::options::maintenance;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::rewrite_horizon::Horizon;
@@ -54,7 +55,7 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_merge(call: FunctionCallIn
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_unpack(call: FunctionCallInfo) -> Datum {
-    // SAFETY: as above.
+    // SAFETY: the server's call frame; checks raise an ERROR.
     unsafe {
         for table in maintenance::columnar_tables(maintenance::table_argument(call)) {
             rewrite(table, Into::HeapPages);
@@ -74,17 +75,20 @@ unsafe fn rewrite(table: Oid, into: Into) {
     // SAFETY: the lock is kept to the end of the transaction; every check may raise an ERROR.
     unsafe {
         let verb = if into == Into::Stripes { "merge" } else { "unpack" };
-        let old = maintenance::open_owned(table, pg_sys::AccessExclusiveLock, verb);
+        let old = Open::of(maintenance::open_owned(table, pg_sys::AccessExclusiveLock, verb));
         if into == Into::Stripes {
             check_undecoded(old);
         }
         pg_sys::PreventCommandIfReadOnly(
             if into == Into::Stripes { c"engine.colcompress_merge()" } else { c"engine.unpack()" }.as_ptr(),
         );
-        pg_sys::CheckTableNotInUse(old, if into == Into::Stripes { c"merge" } else { c"unpack" }.as_ptr());
+        pg_sys::CheckTableNotInUse(
+            old.as_ptr(),
+            if into == Into::Stripes { c"merge" } else { c"unpack" }.as_ptr(),
+        );
         pending_rows::flush_relation(old);
         pg_sys::CommandCounterIncrement();
-        let form = (*old).rd_rel;
+        let form = old.form();
         let (space, method, persistence) = ((*form).reltablespace, (*form).relam, (*form).relpersistence);
         let target =
             compat::make_new_heap(table, space, method, persistence, pg_sys::AccessExclusiveLock as i32);
@@ -97,7 +101,7 @@ unsafe fn rewrite(table: Oid, into: Into) {
         }
         let limits = compat::rewrite_limits(old);
         copy(old, target, into, &limits);
-        pg_sys::table_close(old, pg_sys::NoLock as i32);
+        pg_sys::table_close(old.as_ptr(), pg_sys::NoLock as i32);
         compat::finish_heap_swap(table, target, &limits, persistence);
         Rewriting::end();
     }
@@ -105,29 +109,26 @@ unsafe fn rewrite(table: Oid, into: Into) {
 
 /// Raises an ERROR if a replication slot decodes the table. Merging would put all rows into stripes, which
 /// such slots do not read.
-unsafe fn check_undecoded(rel: Relation) {
-    // SAFETY: rel is open and locked.
-    unsafe {
-        if published::is_published(rel) {
-            error::raise(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("cannot merge table {} because it is published", relation::quoted_name(rel)),
-                "Logical decoding reads ordinary heap rows only, so a published table has no stripes.",
-                "Take the table out of its publications first.",
-            );
-        }
-        if let Some(slot) = decoding::is_decoded(rel) {
-            error::raise(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!(
-                    "cannot merge table {} because replication slot \"{}\" decodes it",
-                    relation::quoted_name(rel),
-                    slot.name
-                ),
-                "The slot's output plugin does not go by publications, and logical decoding reads ordinary heap rows only.",
-                "Drop the slot, or let its consumer use the plugin pgoutput.",
-            );
-        }
+fn check_undecoded(rel: Open) {
+    if published::is_published(rel) {
+        error::raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot merge table {} because it is published", rel.quoted_name()),
+            "Logical decoding reads ordinary heap rows only, so a published table has no stripes.",
+            "Take the table out of its publications first.",
+        );
+    }
+    if let Some(slot) = decoding::is_decoded(rel) {
+        error::raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "cannot merge table {} because replication slot \"{}\" decodes it",
+                rel.quoted_name(),
+                slot.name
+            ),
+            "The slot's output plugin does not go by publications, and logical decoding reads ordinary heap rows only.",
+            "Drop the slot, or let its consumer use the plugin pgoutput.",
+        );
     }
 }
 
@@ -149,8 +150,8 @@ fn note(blocks: &mut Vec<BlockNumber>, block: BlockNumber) {
 
 /// A rewrite under way.
 struct Copy<'a> {
-    old: Relation,
-    new: Relation,
+    old: Open<'a>,
+    new: Open<'a>,
     limits: &'a RewriteLimits,
     hot: HotRows<'a>,
     cold: ColdHistory,
@@ -175,20 +176,14 @@ fn is_living(tuple: &HeapTupleData, fate: Fate) -> bool {
 }
 
 /// Fills the new file.
-unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
+unsafe fn copy(old: Open, target: Oid, into: Into, limits: &RewriteLimits) {
     // SAFETY: both relations are locked exclusively; the slot fits both, since the new one has the old one's
     // row type.
     unsafe {
-        let new = pg_sys::table_open(target, pg_sys::NoLock as i32);
+        let new = Open::of(pg_sys::table_open(target, pg_sys::NoLock as i32));
         let command = pg_sys::GetCurrentCommandId(true);
         let horizon = Horizon::of_now(limits.oldest_xmin);
-        let context = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
-            c"colonnade merge".as_ptr(),
-            0,
-            8 * 1024,
-            8 * 1024 * 1024,
-        );
+        let context = memory::reset_often(c"colonnade merge");
         let mut copy = Copy {
             old,
             new,
@@ -196,13 +191,13 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
             hot: HotRows::new(old, &horizon),
             cold: ColdHistory::of(old, &horizon),
             rows: ColdRows::new(old, std::ptr::null_mut()),
-            slot: pg_sys::table_slot_create(old, std::ptr::null_mut()),
+            slot: pg_sys::table_slot_create(old.as_ptr(), std::ptr::null_mut()),
             command,
             context,
             living: 0.0,
             // This must begin after the horizon was found: finding it ends a subtransaction, which ends the
             // report of progress.
-            progress: RefCell::new(Rewriting::begin((*old).rd_id, relation::block_count(old))),
+            progress: RefCell::new(Rewriting::begin(old.oid(), old.block_count())),
         };
         match into {
             Into::Stripes => copy.fill_stripes(horizon.own_of_before()),
@@ -213,14 +208,14 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
         pg_sys::MemoryContextDelete(context);
         // The swap takes these figures along.
         vacuum_counts::set_counts(new, copy.living);
-        pg_sys::table_close(new, pg_sys::NoLock as i32);
+        pg_sys::table_close(new.as_ptr(), pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
     }
 }
 
 impl Copy<'_> {
     /// Fills stripes. `own`: the age of rows of this transaction that all its snapshots see.
-    unsafe fn fill_stripes(&mut self, own: Option<Age>) {
+    fn fill_stripes(&mut self, own: Option<Age>) {
         // SAFETY: see `copy`. Stripes are written before the rewrite of heap pages begins, as it adds pages
         // on its own.
         unsafe {
@@ -231,25 +226,7 @@ impl Copy<'_> {
                 by_age.entry(stripe.born).or_default().push(at);
             }
             let mut loader = self.loader(Age::Everybody);
-            let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
-            let blocks = blocks.inspect(|_| self.progress.borrow_mut().add_blocks(1));
-            let mut living = 0.0;
-            self.hot.each(blocks, |tuple, buf, fate| {
-                self.progress.borrow_mut().add_read();
-                living += f64::from(u8::from(is_living(tuple, fate)));
-                let block = tid::block_of(tuple.t_self);
-                match fate {
-                    Fate::Dead | Fate::LeftOut => {}
-                    Fate::Kept => note(&mut kept, block),
-                    Fate::Alive(Age::Everybody) => self.load_hot(&mut loader, tuple, buf),
-                    Fate::Alive(age) => {
-                        let group = young.entry(age).or_default();
-                        group.rows += 1;
-                        group.bytes += tuple.t_len as usize;
-                        note(&mut group.blocks, block);
-                    }
-                }
-            });
+            let mut living = self.sort_out(&mut loader, &mut young, &mut kept);
             let none = Vec::new();
             self.load_cold(&mut loader, by_age.get(&Age::Everybody).unwrap_or(&none));
             loader.finish(self.new);
@@ -268,31 +245,30 @@ impl Copy<'_> {
             }));
             ages.remove(&Age::Everybody);
             for &age in &ages {
-                let mut loader = self.loader(age);
-                if let Some(group) = young.remove(&age) {
-                    self.hot.each(group.blocks.into_iter(), |tuple, buf, fate| {
-                        if fate == Fate::Alive(age) {
-                            self.load_hot(&mut loader, tuple, buf);
-                        }
-                    });
-                }
-                self.load_cold(&mut loader, by_age.get(&age).unwrap_or(&none));
-                loader.finish(self.new);
+                self.load_age(age, young.remove(&age), by_age.get(&age).unwrap_or(&none));
             }
             for (&born, stripes) in &by_age {
                 bury_anew(&mut self.cold, self.old, self.new, stripes, born, self.command);
             }
             kept.extend(young.values().flat_map(|group| &group.blocks));
-            kept.sort_unstable();
-            kept.dedup();
-            if kept.is_empty() {
-                return;
-            }
-            let is_loaded = |age: Age| age == Age::Everybody || ages.contains(&age);
+            self.copy_kept(kept, &ages);
+        }
+    }
+
+    /// Copies the hot rows of these blocks that are not loaded: of other ages than these.
+    fn copy_kept(&mut self, mut blocks: Vec<BlockNumber>, loaded: &BTreeSet<Age>) {
+        blocks.sort_unstable();
+        blocks.dedup();
+        if blocks.is_empty() {
+            return;
+        }
+        let is_loaded = |age: Age| age == Age::Everybody || loaded.contains(&age);
+        // SAFETY: see `copy`; all stripes are written.
+        unsafe {
             // Heap would take block 0 otherwise.
             metapage::ensure(self.new);
             let mut rewrite = HeapRewrite::begin(self.old, self.new, self.limits);
-            self.copy_hot(&mut rewrite, kept.into_iter(), |fate| match fate {
+            self.copy_hot(&mut rewrite, blocks.into_iter(), |fate| match fate {
                 Fate::Alive(age) => !is_loaded(age),
                 fate => fate == Fate::Kept,
             });
@@ -300,8 +276,58 @@ impl Copy<'_> {
         }
     }
 
+    /// Loads the hot rows that everybody sees; notes where the others are that stay. Returns how many rows
+    /// live.
+    fn sort_out(
+        &self,
+        loader: &mut Loader,
+        young: &mut BTreeMap<Age, Young>,
+        kept: &mut Vec<BlockNumber>,
+    ) -> f64 {
+        // SAFETY: see `fill_stripes`.
+        unsafe {
+            let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+            let blocks = blocks.inspect(|_| self.progress.borrow_mut().add_blocks(1));
+            let mut living = 0.0;
+            self.hot.each(blocks, |tuple, buf, fate| {
+                self.progress.borrow_mut().add_read();
+                living += f64::from(u8::from(is_living(tuple, fate)));
+                let block = tid::block_of(tuple.t_self);
+                match fate {
+                    Fate::Dead | Fate::LeftOut => {}
+                    Fate::Kept => note(kept, block),
+                    Fate::Alive(Age::Everybody) => self.load_hot(loader, tuple, buf),
+                    Fate::Alive(age) => {
+                        let group = young.entry(age).or_default();
+                        group.rows += 1;
+                        group.bytes += tuple.t_len as usize;
+                        note(&mut group.blocks, block);
+                    }
+                }
+            });
+            living
+        }
+    }
+
+    /// Loads the rows of one age, hot ones and those of stripes.
+    fn load_age(&mut self, age: Age, hot: Option<Young>, stripes: &[usize]) {
+        // SAFETY: see `fill_stripes`.
+        unsafe {
+            let mut loader = self.loader(age);
+            if let Some(group) = hot {
+                self.hot.each(group.blocks.into_iter(), |tuple, buf, fate| {
+                    if fate == Fate::Alive(age) {
+                        self.load_hot(&mut loader, tuple, buf);
+                    }
+                });
+            }
+            self.load_cold(&mut loader, stripes);
+            loader.finish(self.new);
+        }
+    }
+
     /// A loader for rows of this age.
-    unsafe fn loader(&self, age: Age) -> Loader {
+    fn loader(&self, age: Age) -> Loader {
         // SAFETY: see `copy`.
         unsafe { Loader::new(self.new, LoadOrder::Sorted, self.command, age) }
     }
@@ -320,7 +346,7 @@ impl Copy<'_> {
     }
 
     /// Loads the living rows of some stripes.
-    unsafe fn load_cold(&mut self, loader: &mut Loader, stripes: &[usize]) {
+    fn load_cold(&mut self, loader: &mut Loader, stripes: &[usize]) {
         // SAFETY: see `copy`. What the loader makes of a row goes with it; what the cursor over the stripe
         // keeps is not in that context.
         unsafe {
@@ -342,7 +368,7 @@ impl Copy<'_> {
 
     /// Copies the wanted versions of some blocks with their headers. Returns how many of all versions there
     /// are rows that nobody has deleted.
-    unsafe fn copy_hot(
+    fn copy_hot(
         &self,
         rewrite: &mut HeapRewrite,
         blocks: impl Iterator<Item = BlockNumber>,
@@ -367,7 +393,7 @@ impl Copy<'_> {
         living
     }
 
-    unsafe fn fill_heap_pages(&mut self) {
+    fn fill_heap_pages(&mut self) {
         // SAFETY: see `copy`.
         unsafe {
             // Heap would take block 0 otherwise.
@@ -400,7 +426,7 @@ impl Copy<'_> {
 
 /// Writes a row of a stripe as a hot row that was born and has died at these ages.
 unsafe fn write_as_hot(
-    new: Relation,
+    new: Open,
     rewrite: &mut HeapRewrite,
     slot: *mut TupleTableSlot,
     born: Age,
@@ -409,10 +435,9 @@ unsafe fn write_as_hot(
     // SAFETY: the slot has the row type of `new`; the tuple and its header live in the caller's short-lived
     // context. Command ids of both ends come from this transaction.
     unsafe {
-        let desc = (*new).rd_att;
+        let desc = new.descriptor();
         pg_sys::slot_getallattrs(slot);
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        for (column, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {
+        for (column, attribute) in new.columns().iter().enumerate() {
             *(*slot).tts_isnull.add(column) |= attribute.attisdropped;
         }
         let tuple = pg_sys::heap_form_tuple(desc, (*slot).tts_values, (*slot).tts_isnull);
@@ -440,6 +465,15 @@ unsafe fn write_as_hot(
             Age::New => own(),
         };
         (*header).t_infomask = ((*header).t_infomask & !(pg_sys::HEAP_XACT_MASK as u16)) | bits as u16;
+        end(header, died);
+        rewrite.write(model, tuple);
+    }
+}
+
+/// Writes the end of a row, of this age, into the header of its tuple.
+unsafe fn end(header: pg_sys::HeapTupleHeader, died: Option<Age>) {
+    // SAFETY: as `thaw`.
+    unsafe {
         let (mut killer, mut end) = (pg_sys::InvalidTransactionId, 0);
         match died {
             None | Some(Age::Everybody | Age::New) => end |= pg_sys::HEAP_XMAX_INVALID,
@@ -452,11 +486,10 @@ unsafe fn write_as_hot(
                 pg_sys::HeapTupleHeaderAdjustCmax(header, &raw mut command, &raw mut is_combo);
                 (*header).t_choice.t_heap.t_field3.t_cid = command;
                 end |= if is_combo { pg_sys::HEAP_COMBOCID } else { 0 };
-                killer = own();
+                killer = pg_sys::GetCurrentTransactionId();
             }
         }
         (*header).t_choice.t_heap.t_xmax = killer;
         (*header).t_infomask |= end as u16;
-        rewrite.write(model, tuple);
     }
 }

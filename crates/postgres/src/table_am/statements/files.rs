@@ -14,7 +14,8 @@ use pgrx::pg_sys::{self, MultiXactId, Oid, Relation, TransactionId};
 use crate::compat::{self, FileLocator};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
-use crate::host::{relation, subtransaction};
+use crate::host::relation::Open;
+use crate::host::subtransaction;
 use crate::options;
 use crate::storage::file::metapage;
 use crate::storage::{directory, pending_rows};
@@ -31,10 +32,11 @@ pub unsafe extern "C-unwind" fn set_new_file(
     // SAFETY: a relation that is being created has its new file's number already; otherwise the old file is
     // there.
     unsafe {
+        let rel = Open::of(rel);
         if compat::file_number(&compat::locator(rel)) != compat::file_number(&*locator) {
             forget_rows(rel);
         }
-        heap_guarded!(relation_set_new_filenode(rel, locator, persistence, freeze_xid, min_multi));
+        heap_guarded!(relation_set_new_filenode(rel.as_ptr(), locator, persistence, freeze_xid, min_multi));
     }
 }
 
@@ -44,10 +46,11 @@ pub unsafe extern "C-unwind" fn set_new_file(
 pub unsafe extern "C-unwind" fn nontransactional_truncate(rel: Relation) {
     // SAFETY: nobody else can see the file. Rows of the command just finished have to become deletable first.
     unsafe {
+        let rel = Open::of(rel);
         pg_sys::CommandCounterIncrement();
         forget_rows(rel);
         metapage::forget(rel);
-        heap_guarded!(relation_nontransactional_truncate(rel));
+        heap_guarded!(relation_nontransactional_truncate(rel.as_ptr()));
     }
 }
 
@@ -59,10 +62,10 @@ const DAMAGE: [PgSqlErrorCode; 4] = [
     PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
 ];
 
-unsafe fn forget_rows(rel: Relation) {
+unsafe fn forget_rows(rel: Open) {
     // SAFETY: rel is open; its present file may be damaged.
     unsafe {
-        if relation::is_foreign_temporary(rel) {
+        if rel.is_foreign_temporary() {
             return;
         }
         let found = match metapage::known_storage_id(rel) {
@@ -77,7 +80,7 @@ unsafe fn forget_rows(rel: Relation) {
             Ok(None) => {}
             Err(what) => error::warn(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                format!("could not read block 0 of table {}", relation::quoted_name(rel)),
+                format!("could not read block 0 of table {}", rel.quoted_name()),
                 &what,
                 "Rows in engine.stripe that describe the lost stripes stay there; they take space but are never read.",
             ),
@@ -93,11 +96,11 @@ pub unsafe fn before_drop(relid: Oid) {
         if kind != pg_sys::RELKIND_RELATION && kind != pg_sys::RELKIND_MATVIEW {
             return;
         }
-        let rel = pg_sys::relation_open(relid, pg_sys::NoLock as i32);
+        let rel = Open::of(pg_sys::relation_open(relid, pg_sys::NoLock as i32));
         if options::is_colcompress(rel) {
             forget_rows(rel);
         }
-        pg_sys::relation_close(rel, pg_sys::NoLock as i32);
+        pg_sys::relation_close(rel.as_ptr(), pg_sys::NoLock as i32);
     }
 }
 

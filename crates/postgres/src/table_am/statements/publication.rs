@@ -14,9 +14,10 @@ use std::ptr::null_mut;
 use pgrx::pg_sys::{self, Datum, NodeTag, Oid, PlannedStmt};
 
 use crate::compat;
+use crate::host::error;
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
-use crate::host::{error, relation};
+use crate::host::relation::Open;
 use crate::options;
 use crate::storage::{pending_rows, published};
 use crate::table_am::maintain::vacuum_counts;
@@ -31,6 +32,7 @@ pub unsafe fn install() {
     }
 }
 
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 unsafe extern "C-unwind" fn utility(
     statement: *mut PlannedStmt,
     query: *const c_char,
@@ -107,22 +109,7 @@ unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
                 add_objects(&mut tables, (*statement).pubobjects);
             }
             NodeTag::T_AlterPublicationStmt => {
-                let statement = node.cast::<pg_sys::AlterPublicationStmt>();
-                if !(*statement).options.is_null() {
-                    // The publication may publish INSERT from now on.
-                    let publication = pg_sys::GetPublicationByName((*statement).pubname, true);
-                    if publication.is_null() {
-                        return tables;
-                    }
-                    if (*publication).alltables {
-                        return all_tables();
-                    }
-                    let (oid, parts) = ((*publication).oid, pg_sys::PublicationPartOpt::PUBLICATION_PART_ALL);
-                    add_oids(&mut tables, pg_sys::GetPublicationRelations(oid, parts));
-                    add_oids(&mut tables, pg_sys::GetAllSchemaPublicationRelations(oid, parts));
-                } else if (*statement).action != pg_sys::AlterPublicationAction::AP_DropObjects {
-                    add_objects(&mut tables, (*statement).pubobjects);
-                }
+                tables = published_anew(node.cast::<pg_sys::AlterPublicationStmt>());
             }
             NodeTag::T_AlterObjectSchemaStmt => {
                 let statement = node.cast::<pg_sys::AlterObjectSchemaStmt>();
@@ -142,6 +129,30 @@ unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
         }
         tables
     }
+}
+
+/// The tables that ALTER PUBLICATION may have published.
+unsafe fn published_anew(statement: *mut pg_sys::AlterPublicationStmt) -> Vec<Oid> {
+    let mut tables = Vec::new();
+    // SAFETY: the statement was carried out, so what it names is locked.
+    unsafe {
+        if !(*statement).options.is_null() {
+            // It may publish INSERT from now on.
+            let publication = pg_sys::GetPublicationByName((*statement).pubname, true);
+            if publication.is_null() {
+                return tables;
+            }
+            if (*publication).alltables {
+                return all_tables();
+            }
+            let (oid, parts) = ((*publication).oid, pg_sys::PublicationPartOpt::PUBLICATION_PART_ALL);
+            add_oids(&mut tables, pg_sys::GetPublicationRelations(oid, parts));
+            add_oids(&mut tables, pg_sys::GetAllSchemaPublicationRelations(oid, parts));
+        } else if (*statement).action != pg_sys::AlterPublicationAction::AP_DropObjects {
+            add_objects(&mut tables, (*statement).pubobjects);
+        }
+    }
+    tables
 }
 
 /// Adds the tables that FOR, ADD or SET of a publication lists. The server has locked them.
@@ -297,12 +308,15 @@ unsafe fn check_tables(tables: &[Oid], scope: Scope) {
             if rel.is_null() {
                 continue;
             }
-            if options::is_colcompress(rel) && !relation::is_temporary(rel) && published::is_published(rel) {
+            if options::is_colcompress(Open::of(rel))
+                && !Open::of(rel).is_temporary()
+                && published::is_published(Open::of(rel))
+            {
                 // Waits for loads that do not know of the publication yet.
                 pg_sys::LockRelationOid(table, pg_sys::ShareLock as i32);
-                pending_rows::flush_relation(rel);
-                if vacuum_counts::cold_row_count(rel) > 0.0 {
-                    refused.push((table, relation::quoted_name(rel)));
+                pending_rows::flush_relation(Open::of(rel));
+                if vacuum_counts::cold_row_count(Open::of(rel)) > 0.0 {
+                    refused.push((table, Open::of(rel).quoted_name()));
                 }
             }
             pg_sys::relation_close(rel, pg_sys::NoLock as i32);
@@ -368,7 +382,8 @@ unsafe fn tables_of(method: Oid) -> Vec<Oid> {
     let mut found = Vec::new();
     // SAFETY: a plain catalog scan.
     unsafe {
-        let catalog = pg_sys::table_open(pg_sys::RelationRelationId, pg_sys::AccessShareLock as i32);
+        let catalog =
+            Open::of(pg_sys::table_open(pg_sys::RelationRelationId, pg_sys::AccessShareLock as i32));
         let mut key = pg_sys::ScanKeyData::default();
         pg_sys::ScanKeyInit(
             &raw mut key,
@@ -378,7 +393,8 @@ unsafe fn tables_of(method: Oid) -> Vec<Oid> {
             Datum::from(method),
         );
         let none = std::ptr::null_mut();
-        let scan = pg_sys::systable_beginscan(catalog, pg_sys::InvalidOid, false, none, 1, &raw mut key);
+        let scan =
+            pg_sys::systable_beginscan(catalog.as_ptr(), pg_sys::InvalidOid, false, none, 1, &raw mut key);
         loop {
             let tuple = pg_sys::systable_getnext(scan);
             if tuple.is_null() {
@@ -390,7 +406,7 @@ unsafe fn tables_of(method: Oid) -> Vec<Oid> {
             }
         }
         pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog, pg_sys::NoLock as i32);
+        pg_sys::table_close(catalog.as_ptr(), pg_sys::NoLock as i32);
     }
     found
 }

@@ -18,7 +18,7 @@ use super::publication;
 use crate::compat::{self, DecodingSlot};
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::host::shared_memory::Shared;
 use crate::options;
 use crate::storage::decoding;
@@ -146,11 +146,11 @@ unsafe fn tables_with_stripes() -> Vec<String> {
                 pg_sys::UnlockRelationOid(table, lock);
                 continue;
             }
-            if options::is_colcompress(rel)
-                && decoding::is_logged(rel)
-                && vacuum_counts::cold_row_count(rel) > 0.0
+            if options::is_colcompress(Open::of(rel))
+                && decoding::is_logged(Open::of(rel))
+                && vacuum_counts::cold_row_count(Open::of(rel)) > 0.0
             {
-                found.push(relation::quoted_name(rel));
+                found.push(Open::of(rel).quoted_name());
             }
             pg_sys::relation_close(rel, lock);
         }

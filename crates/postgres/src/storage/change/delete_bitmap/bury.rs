@@ -10,6 +10,7 @@
 use pgrx::pg_sys::{self, CommandId, Datum};
 
 use super::{Entry, SPAN, form, set_bit};
+use crate::host::relation::Open;
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::SideTable;
 
@@ -22,7 +23,7 @@ pub unsafe fn bury(storage_id: u64, rows: &[u64], cid: CommandId) {
     // SAFETY: relations are closed here, or by the server's abort.
     unsafe {
         let table = SideTable::DeleteBitmap.open(pg_sys::RowExclusiveLock);
-        let indexes = Indexes::open(SideTable::DeleteBitmap, table);
+        let indexes = Indexes::open(SideTable::DeleteBitmap, Open::of(table));
         let mut rest = rows;
         while let Some(&first_row) = rest.first() {
             pgrx::check_for_interrupts!();
@@ -31,7 +32,7 @@ pub unsafe fn bury(storage_id: u64, rows: &[u64], cid: CommandId) {
             let span = part.last().map_or(1, |last| last - first_row + 1);
             let mut bits = vec![0; (span as usize).div_ceil(8)];
             part.iter().for_each(|row| set_bit(&mut bits, row - first_row));
-            let tuple = form(table, storage_id, &Entry { first_row, bits: &bits, successors: &[] });
+            let tuple = form(Open::of(table), storage_id, &Entry { first_row, bits: &bits, successors: &[] });
             let keys = [storage_id, first_row].map(|key| Datum::from(key as i64));
             indexes.insert(tuple, &keys, cid, 0);
             pg_sys::pfree(tuple.cast());

@@ -27,12 +27,13 @@ use std::ffi::c_void;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, CommandId, ItemPointerData, Oid, Relation, SubTransactionId, SubXactEvent, TransactionId, XactEvent,
+    self, CommandId, ItemPointerData, Oid, SubTransactionId, SubXactEvent, TransactionId, XactEvent,
 };
 
 use super::{Entry, MOST_BYTES, SPAN, TID_BYTES, bit, lookup, set_bit, tid_bytes};
 use crate::compat;
 use crate::host::error;
+use crate::host::relation::{Open, with_table};
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::change::row_proxy;
@@ -142,10 +143,10 @@ pub fn probe(table: Oid, row: u64, command: CommandId) -> Probe {
 }
 
 /// Marks a row as dead that `probe` has found alive. `successor` has taken its place.
-pub unsafe fn mark(rel: Relation, row: u64, command: CommandId, successor: Option<ItemPointerData>) {
-    // SAFETY: rel is open.
+pub fn mark(rel: Open, row: u64, command: CommandId, successor: Option<ItemPointerData>) {
+    // SAFETY: no content lock is held, and `CLAIMS` is not borrowed any more when claims are written.
     unsafe {
-        let table = (*rel).rd_id;
+        let table = rel.oid();
         let look = CLAIMS.with_borrow_mut(|claims| {
             let mut all = claims.iter_mut().rev();
             let found = all.find_map(|claim| claim.position(table, row, command).map(|at| (claim, at)));
@@ -168,7 +169,7 @@ pub unsafe fn mark(rel: Relation, row: u64, command: CommandId, successor: Optio
 
 /// Counts a row of a stripe that a command has changed. If it is time to claim the stripe, it returns how
 /// many rows were changed since the last time.
-pub unsafe fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
+pub fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
     // SAFETY: plain numbers of the server's.
     let (transaction, subtransaction) =
         unsafe { ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId()) };
@@ -197,9 +198,9 @@ fn zeroes(bytes: usize) -> Option<Vec<u8>> {
 
 /// Claims a stripe whose lock this transaction shares, if others can be excluded at once. Gives up if many
 /// more proxies had to be looked at than the `changed` rows so far.
-pub unsafe fn claim(rel: Relation, entry: &StripeEntry, changed: u32, command: CommandId) {
-    // SAFETY: rel is open. With all others excluded, who has locked or changed a row of the stripe has ended
-    // or is this transaction.
+pub unsafe fn claim(rel: Open, entry: &StripeEntry, changed: u32, command: CommandId) {
+    // SAFETY: with all others excluded, who has locked or changed a row of the stripe has ended or is this
+    // transaction.
     unsafe {
         let bytes = (entry.row_count as usize).div_ceil(8);
         let Some((mut dead, bits)) = zeroes(bytes).zip(zeroes(bytes)) else { return };
@@ -219,7 +220,7 @@ pub unsafe fn claim(rel: Relation, entry: &StripeEntry, changed: u32, command: C
         }
         lookup::for_each_dead(entry.storage_id, &rows, |row, _| kill(row));
         let claim = Claim {
-            table: (*rel).rd_id,
+            table: rel.oid(),
             entry: entry.clone(),
             subtransaction: pg_sys::GetCurrentSubTransactionId(),
             command,
@@ -280,11 +281,11 @@ pub unsafe fn write_all() {
         // popped: it stays where it is while it is written. An ERROR leaves it to the next try, or to the
         // rollback.
         unsafe {
-            let rel = pg_sys::table_open((*claim).table, pg_sys::RowExclusiveLock as i32);
-            (*claim).write(rel);
-            stripe_lock::note_change(&(*claim).entry);
-            (*claim).exclusion.end(rel);
-            pg_sys::table_close(rel, pg_sys::NoLock as i32);
+            with_table((*claim).table, pg_sys::RowExclusiveLock, |rel| {
+                (*claim).write(rel);
+                stripe_lock::note_change(&(*claim).entry);
+                (*claim).exclusion.end(rel);
+            });
         }
         let gone = CLAIMS.with_borrow_mut(|claims| {
             let gone = claims.pop();
@@ -296,7 +297,7 @@ pub unsafe fn write_all() {
 }
 
 impl Claim {
-    unsafe fn write(&mut self, rel: Relation) {
+    unsafe fn write(&mut self, rel: Open) {
         if self.count == 0 {
             return;
         }
@@ -304,7 +305,7 @@ impl Claim {
         // SAFETY: relations are closed in every path that returns, and by the server's abort otherwise.
         unsafe {
             let table = SideTable::DeleteBitmap.open(pg_sys::RowExclusiveLock);
-            let indexes = Indexes::open(SideTable::DeleteBitmap, table);
+            let indexes = Indexes::open(SideTable::DeleteBitmap, Open::of(table));
             let mut stamps = Vec::new();
             let mut rest = &self.moved[..];
             let mut at = 0;
@@ -318,7 +319,7 @@ impl Claim {
                     bits: &self.bits[from..to],
                     successors: &successors,
                 };
-                let tuple = super::form(table, self.entry.storage_id, &entry);
+                let tuple = super::form(Open::of(table), self.entry.storage_id, &entry);
                 let keys =
                     [self.entry.storage_id, entry.first_row].map(|key| pg_sys::Datum::from(key as i64));
                 indexes.insert(tuple, &keys, self.command, 0);
@@ -328,7 +329,7 @@ impl Claim {
                 pg_sys::pfree(tuple.cast());
                 at = to;
             }
-            age::set_inserters(table, stamps);
+            age::set_inserters(Open::of(table), stamps);
             indexes.close();
             pg_sys::table_close(table, pg_sys::NoLock as i32);
             // This must come after the rows are written: see `row_proxy::visibility`.

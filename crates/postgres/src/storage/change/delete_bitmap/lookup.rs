@@ -9,11 +9,12 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId};
+use pgrx::pg_sys::{self, CommandId, ItemPointerData, Snapshot, SnapshotType, TransactionId};
 
 use super::{Entry, SPAN, bit, claim, rows_in};
 use crate::compat;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::directory::age::Age;
 use crate::storage::directory::rewrite_horizon::Horizon;
@@ -85,7 +86,7 @@ unsafe fn sees(cursor: &Cursor, snapshot: Snapshot) -> bool {
 /// What `snapshot` sees dead among `rows`, in the order of first row numbers. None if this is more than
 /// `limit` rows of the catalog. Snapshots that wait for writers ask row by row (`is_dead`).
 pub unsafe fn masks(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     snapshot: Snapshot,
     rows: &Range<u64>,
@@ -111,7 +112,7 @@ pub unsafe fn masks(
 
 /// Whether a bulk change has killed the row for `snapshot`. A SnapshotDirty learns whose change is still
 /// running, and still sees the row.
-pub unsafe fn is_dead(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
+pub unsafe fn is_dead(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
     let mut dead = false;
     // SAFETY: see `walk`; rel is open and the snapshot live.
     unsafe {
@@ -183,7 +184,7 @@ pub unsafe fn last_change(storage_id: u64, row: u64) -> Change {
 }
 
 /// Whether any bulk change concerns these rows.
-pub unsafe fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
+pub fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
     let mut found = false;
     // SAFETY: see `walk`.
     unsafe {
@@ -197,7 +198,7 @@ pub unsafe fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
 
 /// Calls `with` for each row whose death in bulk is committed or our own, with the transaction that killed it
 /// (invalid if frozen).
-pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl FnMut(u64, TransactionId)) {
+pub fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl FnMut(u64, TransactionId)) {
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, rows, |cursor, entry| {
@@ -212,7 +213,7 @@ pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl F
 
 /// What is dead to every snapshot: rows of the catalog that were written before `oldest_xmin`, in the order
 /// of their first row numbers. `with` gets each writer (invalid if frozen).
-pub unsafe fn dead_to_all(
+pub fn dead_to_all(
     storage_id: u64,
     oldest_xmin: TransactionId,
     mut with: impl FnMut(TransactionId),
@@ -236,7 +237,7 @@ pub unsafe fn dead_to_all(
 
 /// Every row whose death in bulk is committed or our own, if some snapshot may still see the row. The `Age`
 /// says which snapshots see its death.
-pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
+pub fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -255,12 +256,10 @@ pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
 }
 
 /// Every row whose death in bulk is committed or our own. The `Age` says which snapshots see its death.
-pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
+pub fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
     let mut found = Vec::new();
-    // SAFETY: see `for_each_dead`.
-    unsafe {
-        for_each_dead(storage_id, &(0..u64::MAX), |row, by| found.push((row, Age::of(by, oldest_xmin))));
-    }
+    for_each_dead(storage_id, &(0..u64::MAX), |row, by| found.push((row, Age::of(by, oldest_xmin))));
+
     found
 }
 

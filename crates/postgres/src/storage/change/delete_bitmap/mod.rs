@@ -23,9 +23,11 @@ pub use bury::bury;
 pub use claim::{Probe, any, claim, due, mark, marked_by, probe, register, write_all, yield_to_waiters};
 pub use lookup::{Change, Mask, buried, dead_to_all, dying, is_dead, last_change, latest, masks, touches};
 
-use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 use stripe::row_bits::{self, bit, rows_in, set_bit};
 
+use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData};
+
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, DELETE_BITMAP_COLUMNS};
 use crate::storage::file::tid;
 
@@ -47,7 +49,7 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     /// What the cursor's present row says. Valid until the cursor's next step.
-    unsafe fn at(cursor: &Cursor) -> Entry<'_> {
+    unsafe fn at<'a>(cursor: &'a Cursor) -> Entry<'a> {
         // SAFETY: the cursor pins the tuple, whose byte columns are never compressed or stored elsewhere.
         unsafe { Entry { first_row: cursor.number(2), bits: cursor.bytes(3), successors: cursor.bytes(4) } }
     }
@@ -87,7 +89,7 @@ fn tid_bytes(at: ItemPointerData) -> [u8; TID_BYTES] {
 }
 
 /// A row of the catalog, palloc'd.
-unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
+fn form(table: Open, storage_id: u64, entry: &Entry) -> HeapTuple {
     // SAFETY: heap_form_tuple copies the values.
     unsafe {
         let bits = crate::storage::directory::bytea(entry.bits);
@@ -99,7 +101,7 @@ unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
             Datum::from(successors),
         ];
         let mut nulls = [false; DELETE_BITMAP_COLUMNS];
-        let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+        let tuple = pg_sys::heap_form_tuple(table.descriptor(), values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::pfree(bits);
         pg_sys::pfree(successors);
         tuple

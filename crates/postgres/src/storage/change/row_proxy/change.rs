@@ -11,12 +11,13 @@
 //! or rewrites it while its tuples carry locks.
 
 use pgrx::pg_sys::{
-    self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,
-    TM_FailureData, TM_Result, TransactionId,
+    self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, TM_FailureData,
+    TM_Result, TransactionId,
 };
 
 use super::Proxy;
 use super::make::{Found, find_or_make, raw_inserter};
+use crate::host::relation::Open;
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::catalog::indexes::Indexes;
@@ -68,7 +69,7 @@ impl Replaced {
 }
 
 /// The update of the row that FOR KEY SHARE does not wait for, if there is one. The proxy is pinned.
-unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
+unsafe fn replacement(table: Open, proxy: &Pinned) -> Option<Replaced> {
     // SAFETY: the live proxy's line pointer is in use as long as its page is pinned. The tombstone may be
     // pruned, if its writer was rolled back.
     unsafe {
@@ -87,7 +88,7 @@ unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
         let mut tuple = HeapTupleData { t_self: place, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        if !pg_sys::heap_fetch(table, any, &raw mut tuple, &raw mut pin, false) {
+        if !pg_sys::heap_fetch(table.as_ptr(), any, &raw mut tuple, &raw mut pin, false) {
             return None;
         }
         let (found, by) = (Proxy::of(&raw mut tuple), raw_inserter(&raw mut tuple));
@@ -115,7 +116,7 @@ pub unsafe fn lock(
     // SAFETY: the live proxy's page is pinned, so its line pointer is in use.
     unsafe {
         let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
-        let proxy = match find_or_make(table, storage_id, row, end, cid) {
+        let proxy = match find_or_make(Open::of(table), storage_id, row, end, cid) {
             Found::Live(proxy) => proxy,
             Found::Buried(tombstone, by) => {
                 pg_sys::table_close(table, pg_sys::NoLock as i32);
@@ -126,29 +127,14 @@ pub unsafe fn lock(
         // Locks the newer versions first, as heap does. So nothing is locked of a row that cannot be locked
         // as a whole.
         let mut followed = None;
-        let mut follow_once = || {
-            let new = match mode {
-                LockTupleMode::LockTupleKeyShare => replacement(table, &proxy)?,
-                _ => return None,
-            };
-            if followed.is_some_and(|before: Replaced| before.is(&new)) {
-                return None;
-            }
-            followed = Some(new);
-            let result = follow(new);
-            (result != TM_Result::TM_Ok).then(|| {
-                let (ctid, xmax, cmax) = (new.successor, new.by, pg_sys::InvalidCommandId);
-                Outcome::Failed(result, TM_FailureData { ctid, xmax, cmax, traversed: false })
-            })
-        };
+        let mut follow_once = || follow_new(Open::of(table), &proxy, mode, &mut followed, &follow);
         if let Some(failed) = follow_once() {
             proxy.release();
             pg_sys::table_close(table, pg_sys::NoLock as i32);
             return failed;
         }
         let mut tuple = HeapTupleData { t_self: proxy.place, ..HeapTupleData::default() };
-        let mut failure = TM_FailureData::default();
-        let mut pin: Buffer = 0;
+        let (mut failure, mut pin): (_, Buffer) = (TM_FailureData::default(), 0);
         let (locked, page, why) = (&raw mut tuple, &raw mut pin, &raw mut failure);
         let result = together(|| {
             let result = raw::heap_lock_tuple(table, locked, cid, mode, wait, false, page, why);
@@ -164,25 +150,54 @@ pub unsafe fn lock(
                     failed
                 }
             },
-            TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified => {
-                let (tombstone, by) = fetch(table, failure.ctid);
-                proxy.release();
-                match replaced(tombstone, by) {
-                    Outcome::Failed(what, so) => {
-                        let own = result == TM_Result::TM_SelfModified;
-                        let failure = TM_FailureData { xmax: failure.xmax, cmax: failure.cmax, ..so };
-                        Outcome::Failed(if own { result } else { what }, failure)
-                    }
-                    locked @ Outcome::Locked(_) => locked,
-                }
-            }
-            _ => {
-                proxy.release();
-                Outcome::Failed(result, failure)
-            }
+            _ => missed(Open::of(table), proxy, result, failure),
         };
         pg_sys::table_close(table, pg_sys::NoLock as i32);
         outcome
+    }
+}
+
+/// Has `follow` lock what has taken the row's place, if that is to be locked and was not `followed` before.
+/// Some: why it could not be.
+unsafe fn follow_new(
+    table: Open,
+    proxy: &Pinned,
+    mode: LockTupleMode::Type,
+    followed: &mut Option<Replaced>,
+    follow: &impl Fn(Replaced) -> TM_Result::Type,
+) -> Option<Outcome> {
+    if mode != LockTupleMode::LockTupleKeyShare {
+        return None;
+    }
+    // SAFETY: the proxy's page is pinned.
+    let new = unsafe { replacement(table, proxy) }?;
+    if followed.is_some_and(|before| before.is(&new)) {
+        return None;
+    }
+    *followed = Some(new);
+    let result = follow(new);
+    (result != TM_Result::TM_Ok).then(|| {
+        let (ctid, xmax, cmax) = (new.successor, new.by, pg_sys::InvalidCommandId);
+        Outcome::Failed(result, TM_FailureData { ctid, xmax, cmax, traversed: false })
+    })
+}
+
+/// What the server says of a row that it has not locked, in the words of the row's tombstone if it has one.
+unsafe fn missed(table: Open, proxy: Pinned, result: TM_Result::Type, failure: TM_FailureData) -> Outcome {
+    let is_dead =
+        matches!(result, TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified);
+    let tombstone = is_dead.then(|| fetch(table, failure.ctid));
+    // SAFETY: pinned until here.
+    unsafe { proxy.release() };
+    let Some((tombstone, by)) = tombstone else { return Outcome::Failed(result, failure) };
+    // The tombstone is a copy.
+    match replaced(tombstone, by) {
+        Outcome::Failed(what, so) => {
+            let own = result == TM_Result::TM_SelfModified;
+            let failure = TM_FailureData { xmax: failure.xmax, cmax: failure.cmax, ..so };
+            Outcome::Failed(if own { result } else { what }, failure)
+        }
+        locked @ Outcome::Locked(_) => locked,
     }
 }
 
@@ -202,13 +217,13 @@ fn replaced(tombstone: Proxy, by: TransactionId) -> Outcome {
 }
 
 /// The tombstone at a place where the server says that there is one.
-unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionId) {
+fn fetch(table: Open, place: ItemPointerData) -> (Proxy, TransactionId) {
     // SAFETY: heap_fetch pins the page it returns the tuple of.
     unsafe {
         let mut tuple = HeapTupleData { t_self: place, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        if !pg_sys::heap_fetch(table, any, &raw mut tuple, &raw mut pin, false) {
+        if !pg_sys::heap_fetch(table.as_ptr(), any, &raw mut tuple, &raw mut pin, false) {
             error::internal("a tombstone is not there");
         }
         let found = (Proxy::of(&raw mut tuple), raw_inserter(&raw mut tuple));
@@ -226,7 +241,7 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
     unsafe {
         let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
         let tombstone = Proxy { successor, dead: true, ..Proxy::live(proxy.storage_id, proxy.row) };
-        let tuple = tombstone.form(table);
+        let tuple = tombstone.form(Open::of(table));
         let mut failure = TM_FailureData::default();
         let mut mode = LockTupleMode::LockTupleExclusive;
         let mut place = proxy.place;
@@ -244,7 +259,7 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
             error::internal(format!("a locked row could not be changed (state {result})"));
         }
         if u32::from((*(*tuple).t_data).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0 {
-            let indexes = Indexes::open(SideTable::RowProxy, table);
+            let indexes = Indexes::open(SideTable::RowProxy, Open::of(table));
             indexes.enter(&tombstone.key(), (*tuple).t_self);
             indexes.close();
         }
@@ -271,20 +286,20 @@ pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId
             return;
         }
         let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
-        let indexes = Indexes::open(SideTable::RowProxy, table);
+        let indexes = Indexes::open(SideTable::RowProxy, Open::of(table));
         let mut stamps = Vec::new();
         for &(row, age) in rows {
             pgrx::check_for_interrupts!();
             let tombstone =
                 Proxy { successor: super::OTHER_PARTITION, dead: true, ..Proxy::live(storage_id, row) };
-            let tuple = tombstone.form(table);
+            let tuple = tombstone.form(Open::of(table));
             indexes.insert(tuple, &tombstone.key(), age.command(cid), age.insert_options());
             if let Age::Since(inserter) = age {
                 stamps.push(((*tuple).t_self, inserter));
             }
             pg_sys::pfree(tuple.cast());
         }
-        age::set_inserters(table, stamps);
+        age::set_inserters(Open::of(table), stamps);
         indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
     }

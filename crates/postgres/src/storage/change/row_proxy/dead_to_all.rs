@@ -26,7 +26,7 @@ pub struct DeadToAll {
 
 impl DeadToAll {
     /// Looks them up.
-    pub unsafe fn of(storage_id: u64, oldest_xmin: TransactionId) -> Self {
+    pub fn of(storage_id: u64, oldest_xmin: TransactionId) -> Self {
         let mut newest = pg_sys::InvalidTransactionId;
         let mut rows = Vec::new();
         // SAFETY: see `SideTable::walk`; comparisons of ids.

@@ -12,10 +12,12 @@
 //! made only for rows of a stripe that this transaction keeps in place.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
-use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
+use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, TransactionId};
 
 use super::{Pinned, Proxy};
+use crate::host::relation::Open;
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::catalog::indexes::Indexes;
@@ -99,7 +101,7 @@ fn with_run<T>(storage_id: u64, what: impl FnOnce(&mut Run) -> T) -> T {
 
 /// Where this transaction found the row's live proxy last.
 pub(super) fn known_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
-    // SAFETY: as above.
+    // SAFETY: MyProc is this backend's own entry.
     let now = unsafe { (*pg_sys::MyProc).lxid };
     RUNS.with_borrow(|all| {
         let run = all.runs.iter().find(|run| all.transaction == now && run.storage_id == storage_id)?;
@@ -120,13 +122,7 @@ fn ask(storage_id: u64, row: u64) -> Hint {
 
 /// Finds the row's proxy, or makes it. It may also make proxies of later rows, up to `end`, the end of the
 /// row's stripe. The catalog is open, and locked for writing to the end of the transaction.
-pub(super) unsafe fn find_or_make(
-    table: Relation,
-    storage_id: u64,
-    row: u64,
-    end: u64,
-    cid: CommandId,
-) -> Found {
+pub(super) unsafe fn find_or_make(table: Open, storage_id: u64, row: u64, end: u64, cid: CommandId) -> Found {
     // SAFETY: the lock on the rows is a page lock on the catalog, where nobody else takes page locks; nothing
     // waits under it but for pages.
     unsafe {
@@ -134,26 +130,22 @@ pub(super) unsafe fn find_or_make(
         if let Some(pinned) = hint.place.and_then(|place| at_place(table, storage_id, row, place)) {
             return Found::Live(pinned);
         }
-        let index = pg_sys::index_open(SideTable::RowProxy.oids().index, pg_sys::RowExclusiveLock as i32);
+        let index =
+            Open::of(pg_sys::index_open(SideTable::RowProxy.oids().index, pg_sys::RowExclusiveLock as i32));
         if hint.run < RUN && hint.had_proxy {
             let found = find(table, index, storage_id, row);
             if !matches!(found, Found::Nothing) {
                 note(&found);
-                pg_sys::index_close(index, pg_sys::NoLock as i32);
+                pg_sys::index_close(index.as_ptr(), pg_sys::NoLock as i32);
                 return found;
             }
         }
         let block = (storage_id ^ (row / BLOCK).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        pg_sys::LockPage(table, block as u32, pg_sys::ExclusiveLock as i32);
+        pg_sys::LockPage(table.as_ptr(), block as u32, pg_sys::ExclusiveLock as i32);
         let mut found = Found::Nothing;
         if hint.run >= RUN {
             let ahead = row.saturating_add(hint.run * 2).min(end).min((row / BLOCK + 1) * BLOCK);
-            let places = make_all(table, index, storage_id, row..ahead, cid);
-            let first = places.first().filter(|(first, _)| *first == row).map(|(_, place)| *place);
-            with_run(storage_id, |run| run.places = places);
-            if let Some(pinned) = first.and_then(|place| at_place(table, storage_id, row, place)) {
-                found = Found::Live(pinned);
-            }
+            found = make_run(table, index, storage_id, row..ahead, cid);
         }
         if matches!(found, Found::Nothing) {
             found = find(table, index, storage_id, row);
@@ -165,12 +157,25 @@ pub(super) unsafe fn find_or_make(
             found = Found::Live(make(table, &indexes, storage_id, row, cid));
             indexes.close();
         }
-        pg_sys::UnlockPage(table, block as u32, pg_sys::ExclusiveLock as i32);
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::UnlockPage(table.as_ptr(), block as u32, pg_sys::ExclusiveLock as i32);
+        pg_sys::index_close(index.as_ptr(), pg_sys::NoLock as i32);
         if hint.run < RUN {
             note(&found);
         }
         found
+    }
+}
+
+/// `make_all`, where the first of the rows is the one that is wanted.
+unsafe fn make_run(table: Open, index: Open, storage_id: u64, rows: Range<u64>, cid: CommandId) -> Found {
+    let row = rows.start;
+    // SAFETY: the caller holds the lock on the rows' block.
+    unsafe {
+        let places = make_all(table, index, storage_id, rows, cid);
+        let first = places.first().filter(|(first, _)| *first == row).map(|(_, place)| *place);
+        with_run(storage_id, |run| run.places = places);
+        let pinned = first.and_then(|place| at_place(table, storage_id, row, place));
+        pinned.map_or(Found::Nothing, Found::Live)
     }
 }
 
@@ -185,7 +190,7 @@ fn note(found: &Found) {
     }
 }
 
-unsafe fn find(table: Relation, index: Relation, storage_id: u64, row: u64) -> Found {
+unsafe fn find(table: Open, index: Open, storage_id: u64, row: u64) -> Found {
     let mut found = Found::Nothing;
     // SAFETY: see `SideTable::walk`. The buffer is pinned once more before the cursor lets go of it.
     unsafe {
@@ -215,13 +220,19 @@ pub(super) unsafe fn raw_inserter(tuple: HeapTuple) -> TransactionId {
 }
 
 /// The row's live proxy, if it still is at the place where it was.
-unsafe fn at_place(table: Relation, storage_id: u64, row: u64, place: ItemPointerData) -> Option<Pinned> {
+unsafe fn at_place(table: Open, storage_id: u64, row: u64, place: ItemPointerData) -> Option<Pinned> {
     // SAFETY: the lock that this transaction has on the catalog keeps its file, so the block is there. Once
     // the page is pinned and the tuple was seen under the page's lock, it is not pruned.
     let pin = unsafe {
         together(|| {
             let (fork, mode) = (pg_sys::ForkNumber::MAIN_FORKNUM, pg_sys::ReadBufferMode::RBM_NORMAL);
-            let pin = raw::ReadBufferExtended(table, fork, tid::block_of(place), mode, std::ptr::null_mut());
+            let pin = raw::ReadBufferExtended(
+                table.as_ptr(),
+                fork,
+                tid::block_of(place),
+                mode,
+                std::ptr::null_mut(),
+            );
             raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_SHARE as i32);
             let is_it = is_live(buffer::page(pin), place.ip_posid, storage_id, row);
             raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as i32);
@@ -255,9 +266,8 @@ unsafe fn is_live(page: pg_sys::Page, offset: u16, storage_id: u64, row: u64) ->
 const OPTIONS: u32 = pg_sys::HEAP_INSERT_FROZEN;
 
 /// Makes the row's proxy. The caller holds the lock on its block, and has found none.
-unsafe fn make(table: Relation, indexes: &Indexes, storage_id: u64, row: u64, cid: CommandId) -> Pinned {
-    // SAFETY: both are open. A cancel must not come between tuple and index entry; an ERROR lets interrupts
-    // in again.
+unsafe fn make(table: Open, indexes: &Indexes, storage_id: u64, row: u64, cid: CommandId) -> Pinned {
+    // SAFETY: a cancel must not come between tuple and index entry; an ERROR lets interrupts in again.
     unsafe {
         let proxy = Proxy::live(storage_id, row);
         let tuple = proxy.form(table);
@@ -274,10 +284,10 @@ unsafe fn make(table: Relation, indexes: &Indexes, storage_id: u64, row: u64, ci
 /// Makes proxies for those of these rows that have none. Returns where all live ones are, ascending. The
 /// caller holds the lock on their block.
 unsafe fn make_all(
-    table: Relation,
-    index: Relation,
+    table: Open,
+    index: Open,
     storage_id: u64,
-    rows: std::ops::Range<u64>,
+    rows: Range<u64>,
     cid: CommandId,
 ) -> Vec<(u64, ItemPointerData)> {
     let mut places = Vec::new();
@@ -324,18 +334,18 @@ unsafe fn make_all(
 
 /// Inserts proxies of these rows and notes where they are.
 unsafe fn insert_all(
-    table: Relation,
+    table: Open,
     indexes: &Indexes,
     storage_id: u64,
     rows: impl Iterator<Item = u64>,
     cid: CommandId,
     places: &mut Vec<(u64, ItemPointerData)>,
 ) {
-    // SAFETY: both are open. The slots own their tuples. Interrupts: as `make`.
+    // SAFETY: the slots own their tuples. Interrupts: as `make`.
     unsafe {
         // The slots get a copy of the row type. With the catalog's own, the resource owner would note each
         // slot.
-        let desc = pg_sys::CreateTupleDescCopy((*table).rd_att);
+        let desc = pg_sys::CreateTupleDescCopy(table.descriptor());
         let made: Vec<(Proxy, *mut pg_sys::TupleTableSlot)> = rows
             .map(|row| {
                 let proxy = Proxy::live(storage_id, row);
@@ -351,7 +361,14 @@ unsafe fn insert_all(
         let mut slots: Vec<_> = made.iter().map(|(_, slot)| *slot).collect();
         let none = std::ptr::null_mut();
         pg_sys::InterruptHoldoffCount += 1;
-        pg_sys::heap_multi_insert(table, slots.as_mut_ptr(), slots.len() as i32, cid, OPTIONS as i32, none);
+        pg_sys::heap_multi_insert(
+            table.as_ptr(),
+            slots.as_mut_ptr(),
+            slots.len() as i32,
+            cid,
+            OPTIONS as i32,
+            none,
+        );
         for (proxy, slot) in &made {
             let place = (**slot).tts_tid;
             indexes.enter(&proxy.key(), place);

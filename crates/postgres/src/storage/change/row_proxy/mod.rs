@@ -37,8 +37,9 @@ pub use make::forget;
 pub use unused::remove_unused;
 pub use visibility::{Tombstones, buried, count, dying, for_each_dead, is_there, latest, tombstones};
 
-use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData};
 
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, ROW_PROXY_COLUMNS};
 
 /// What a proxy says.
@@ -94,14 +95,14 @@ impl Proxy {
     }
 
     /// The proxy as a tuple of the catalog, palloc'd.
-    unsafe fn form(mut self, table: Relation) -> HeapTuple {
+    unsafe fn form(mut self, table: Open) -> HeapTuple {
         let [storage_id, row] = self.key();
         // SAFETY: heap_form_tuple copies the values.
         unsafe {
             let successor = Datum::from((&raw mut self.successor).cast::<std::ffi::c_void>() as usize);
             let mut values = [storage_id, row, successor, Datum::from(self.dead)];
             let mut nulls = [false; ROW_PROXY_COLUMNS];
-            pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr())
+            pg_sys::heap_form_tuple(table.descriptor(), values.as_mut_ptr(), nulls.as_mut_ptr())
         }
     }
 }

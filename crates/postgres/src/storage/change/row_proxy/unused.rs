@@ -14,14 +14,15 @@
 //! says that all is visible has no dead line pointers.
 
 use std::ops::Range;
-
-use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData, Relation};
 use stripe::RowNumbers;
+
+use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData};
 
 use super::Proxy;
 use crate::compat;
 use crate::host::heap_tuple::is_changed;
-use crate::host::{buffer, critical, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, critical};
 use crate::storage::catalog::side_table::{Compare, SideTable};
 use crate::storage::change::{multixact, stripe_lock};
 use crate::storage::directory::{self, entries};
@@ -39,19 +40,22 @@ const MOMENTS: [std::ffi::c_long; 4] = [100, 1000, 3000, 10_000];
 type Place = (u64, ItemPointerData);
 
 /// Takes away the unused proxies of a table, and returns how many these were.
-pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAccessStrategy) -> u64 {
-    // SAFETY: rel is open with ShareUpdateExclusiveLock; relations are closed here, or by the server's abort.
+///
+/// # Safety
+/// `rel` is locked with ShareUpdateExclusiveLock.
+pub unsafe fn remove_unused(rel: Open, storage_id: u64, strategy: BufferAccessStrategy) -> u64 {
+    // SAFETY: the lock is promised; relations are closed here, or by the server's abort.
     unsafe {
         let Some(oids) = SideTable::RowProxy.oids_if_present() else { return 0 };
-        let table = pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32);
+        let table = Open::of(pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32));
         let mut removed = 0;
-        if relation::block_count(table) > 0 {
+        if table.block_count() > 0 {
             let mut sweep = Sweep { table, storage_id, strategy, map: 0 };
             for entry in entries::visible(storage_id, &raw mut pg_sys::SnapshotSelfData) {
                 let mut rows = entry.first_row..entry.end_row();
                 while let Some(places) = sweep.unused(&mut rows) {
                     let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { break };
-                    removed += sweep.remove(places, || exclusion.has_waiters((*rel).rd_id));
+                    removed += sweep.remove(places, || exclusion.has_waiters(rel.oid()));
                     exclusion.end(rel);
                 }
             }
@@ -65,20 +69,20 @@ pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAcce
             }
             sweep.end(removed);
         }
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
         removed
     }
 }
 
-struct Sweep {
-    table: Relation,
+struct Sweep<'a> {
+    table: Open<'a>,
     storage_id: u64,
     strategy: BufferAccessStrategy,
     /// A page of the visibility map.
     map: Buffer,
 }
 
-impl Sweep {
+impl<'a> Sweep<'a> {
     /// The next live proxies of these rows that seem unused, in the order of pages. Makes `rows` begin after
     /// them.
     unsafe fn unused(&self, rows: &mut Range<u64>) -> Option<Vec<Place>> {
@@ -137,7 +141,7 @@ impl Sweep {
         // SAFETY: nothing points into the page once it is locked for cleanup. What may raise an ERROR comes
         // before the critical sections.
         unsafe {
-            pg_sys::visibilitymap_pin(self.table, block, &raw mut self.map);
+            pg_sys::visibilitymap_pin(self.table.as_ptr(), block, &raw mut self.map);
             let buf = buffer::read(self.table, block, self.strategy);
             if !lock_for_cleanup(buf) {
                 pg_sys::ReleaseBuffer(buf);
@@ -152,7 +156,7 @@ impl Sweep {
             if !dead.is_empty() {
                 visibility_bits::clear(self.table, block, buf, self.map);
                 let none = std::ptr::null_mut();
-                let logged = relation::needs_wal(self.table);
+                let logged = self.table.needs_wal();
                 critical::start();
                 let count = dead.len() as i32;
                 pg_sys::heap_page_prune_execute(buf, none, 0, dead.as_mut_ptr(), count, none, 0);
@@ -167,7 +171,7 @@ impl Sweep {
             let room = pg_sys::PageGetHeapFreeSpace(page);
             buffer::unlock_release(buf);
             if !dead.is_empty() {
-                pg_sys::RecordPageWithFreeSpace(self.table, block, room);
+                pg_sys::RecordPageWithFreeSpace(self.table.as_ptr(), block, room);
             }
             dead.len() as u64
         }
@@ -204,17 +208,20 @@ impl Sweep {
                 pg_sys::ReleaseBuffer(self.map);
             }
             if removed > 0 {
-                pg_sys::FreeSpaceMapVacuum(self.table);
+                pg_sys::FreeSpaceMapVacuum(self.table.as_ptr());
             }
             // Counts dead rows, so that the catalog's own vacuum knows that there is something to do.
             for _ in 0..removed {
-                pg_sys::pgstat_count_heap_delete(self.table);
+                pg_sys::pgstat_count_heap_delete(self.table.as_ptr());
             }
         }
     }
 }
 
 /// Locks a page for cleanup. Waits only for pins of a moment, as a reader's or the checkpointer's.
+///
+/// # Safety
+/// The buffer is pinned.
 unsafe fn lock_for_cleanup(buf: Buffer) -> bool {
     // SAFETY: pinned by the caller.
     unsafe {

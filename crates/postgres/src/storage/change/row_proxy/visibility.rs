@@ -19,6 +19,7 @@ use pgrx::pg_sys::{self, ItemPointerData, Relation, Snapshot, SnapshotType, Tran
 use super::{Proxy, make};
 use crate::compat;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::change::delete_bitmap::{self, Mask};
 use crate::storage::directory::StripeEntry;
@@ -69,13 +70,17 @@ fn window_around(rows: &Range<u64>, size: u64) -> Range<u64> {
 impl Tombstones {
     /// The tombstones for a scan of `rel` under an MVCC snapshot, or one that is null or sees everything.
     /// Nothing is looked up twice.
-    pub unsafe fn of_scan(rel: Relation, storage_id: u64, snapshot: Snapshot) -> Self {
-        // SAFETY: rel is open and the snapshot live, for as long as this is asked.
+    ///
+    /// # Safety
+    /// The snapshot is live.
+    pub unsafe fn of_scan(rel: Open, storage_id: u64, snapshot: Snapshot) -> Self {
+        // SAFETY: the snapshot is live, for as long as this is asked.
         unsafe {
             if sees_all(snapshot) {
                 return Self::default();
             }
-            let mut found = Self { source: Some(Source { rel, storage_id, snapshot }), ..Self::default() };
+            let mut found =
+                Self { source: Some(Source { rel: rel.as_ptr(), storage_id, snapshot }), ..Self::default() };
             if collect(&mut found.rows, rel, storage_id, snapshot, &ALL_ROWS, FEW) {
                 found.window = ALL_ROWS;
             } else {
@@ -132,11 +137,12 @@ impl Tombstones {
             if lacks(&self.window) {
                 self.window = window_around(rows, WINDOW);
                 self.rows.clear();
-                collect(&mut self.rows, rel, storage_id, snapshot, &self.window, usize::MAX);
+                collect(&mut self.rows, Open::of(rel), storage_id, snapshot, &self.window, usize::MAX);
             }
             if lacks(&self.mask_window) {
                 self.mask_window = window_around(rows, MASK_WINDOW);
-                let found = delete_bitmap::masks(rel, storage_id, snapshot, &self.mask_window, usize::MAX);
+                let found =
+                    delete_bitmap::masks(Open::of(rel), storage_id, snapshot, &self.mask_window, usize::MAX);
                 self.masks = found.unwrap_or_default();
             }
         }
@@ -153,7 +159,7 @@ fn within<'a>(list: &'a [u64], rows: &Range<u64>) -> &'a [u64] {
 /// Reads the tombstones of these rows. False: there are more than `limit` proxies to look at.
 unsafe fn collect(
     found: &mut Vec<u64>,
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     snapshot: Snapshot,
     rows: &Range<u64>,
@@ -199,14 +205,12 @@ fn push(rows: &mut Vec<u64>, row: u64) {
 /// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`. None if there are more
 /// than `limit` proxies or rows of `engine.delete_bitmap` to look at. Snapshots that wait for writers ask row
 /// by row (`is_there`).
-pub unsafe fn tombstones(
-    rel: Relation,
-    storage_id: u64,
-    snapshot: Snapshot,
-    limit: usize,
-) -> Option<Tombstones> {
+///
+/// # Safety
+/// The snapshot is live.
+pub unsafe fn tombstones(rel: Open, storage_id: u64, snapshot: Snapshot, limit: usize) -> Option<Tombstones> {
     let mut found = Tombstones::default();
-    // SAFETY: rel is open and the snapshot live.
+    // SAFETY: the snapshot is live.
     unsafe {
         if !sees_all(snapshot) {
             if !collect(&mut found.rows, rel, storage_id, snapshot, &ALL_ROWS, limit) {
@@ -221,16 +225,15 @@ pub unsafe fn tombstones(
 
 /// Whether a row of a stripe that `snapshot` sees is alive for it. A SnapshotDirty that already names a
 /// loader is left as it is.
-pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
+pub unsafe fn is_there(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    let (kind, xmin, xmax) = unsafe { ((*snapshot).snapshot_type, (*snapshot).xmin, (*snapshot).xmax) };
+    let loading = kind == SnapshotType::SNAPSHOT_DIRTY && xmin != pg_sys::InvalidTransactionId;
     // SAFETY: as above. What a dirty snapshot says after the walk is what the live proxy said.
     unsafe {
-        let kind = (*snapshot).snapshot_type;
-        let loading =
-            kind == SnapshotType::SNAPSHOT_DIRTY && (*snapshot).xmin != pg_sys::InvalidTransactionId;
         if sees_all(snapshot) || loading || SideTable::RowProxy.oids_if_present().is_none() {
             return true;
         }
-        let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
         if delete_bitmap::is_dead(rel, storage_id, row, snapshot) {
             return false;
         }
@@ -269,14 +272,14 @@ pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snaps
     }
 }
 
-unsafe fn live_satisfies(rel: Relation, cursor: &Cursor, snapshot: Snapshot, serializable: bool) -> bool {
+unsafe fn live_satisfies(rel: Open, cursor: &Cursor, snapshot: Snapshot, serializable: bool) -> bool {
     // SAFETY: a serializable reader learns, as of a heap tuple, whose change of the row it misses, on the
     // user's table.
     unsafe {
         cursor.judge(|tuple, buf| {
             let seen = pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, buf);
             if serializable {
-                pg_sys::HeapCheckForSerializableConflictOut(seen, rel, tuple, buf, snapshot);
+                pg_sys::HeapCheckForSerializableConflictOut(seen, rel.as_ptr(), tuple, buf, snapshot);
             }
             seen
         })
@@ -290,7 +293,7 @@ unsafe fn sees_all(snapshot: Snapshot) -> bool {
 
 /// Every row whose death is committed or our own, in order. The `Age` says which snapshots see its death;
 /// with `Everybody`, no snapshot sees the row any more.
-pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
+pub fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
         let mut found = delete_bitmap::buried(storage_id, oldest_xmin);
@@ -311,7 +314,7 @@ pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, A
 
 /// Every row whose death is committed or our own, in order, if some snapshot may still see the row. The `Age`
 /// says which snapshots see its death.
-pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
+pub fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
         let mut found = delete_bitmap::dying(storage_id, horizon);
@@ -335,12 +338,7 @@ pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
 
 /// Calls `with` for each of these rows that is dead by a tombstone which is committed or our own. False:
 /// there are more than `limit` proxies to look at.
-pub unsafe fn for_each_dead(
-    storage_id: u64,
-    rows: &Range<u64>,
-    limit: usize,
-    mut with: impl FnMut(u64),
-) -> bool {
+pub fn for_each_dead(storage_id: u64, rows: &Range<u64>, limit: usize, mut with: impl FnMut(u64)) -> bool {
     let mut seen = 0;
     // SAFETY: see `SideTable::walk`.
     unsafe {
@@ -361,9 +359,9 @@ pub unsafe fn for_each_dead(
 
 /// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Tombstones of
 /// stripes that were replaced are not counted.
-pub unsafe fn count<'a>(rel: Relation, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
+pub fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
     let mut found: Option<Tombstones> = None;
-    // SAFETY: as above.
+    // SAFETY: the snapshot is a constant of the server's.
     unsafe {
         let now = &raw mut pg_sys::SnapshotSelfData;
         let of = |entry: &StripeEntry| {

@@ -8,9 +8,10 @@
 use std::cell::{Cell, RefCell};
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Oid, Relation, XactEvent};
+use pgrx::pg_sys::{self, Oid, XactEvent};
 
 use super::{SHARED, SUMS, Sum, add_sums, end_call, file};
+use crate::host::relation::Open;
 
 /// Sums by their numbers.
 pub(in crate::table_am::packing) type Done = [u64; SUMS];
@@ -45,9 +46,8 @@ pub(in crate::table_am::packing) unsafe fn register() {
 }
 
 /// The present transaction has done this to a table on which it holds a lock.
-pub(in crate::table_am::packing) unsafe fn count(rel: Relation, done: &[(Sum, u64)]) {
-    // SAFETY: rel is open.
-    let table = unsafe { (*rel).rd_id };
+pub(in crate::table_am::packing) fn count(rel: Open, done: &[(Sum, u64)]) {
+    let table = rel.oid();
     PENDING.with_borrow_mut(|pending| {
         let at = pending.iter().position(|(known, _)| *known == table).unwrap_or_else(|| {
             pending.push((table, [0; SUMS]));

@@ -10,6 +10,7 @@ use std::ffi::c_int;
 use pgrx::pg_sys::{self, Oid};
 
 use super::{Figures, Number, Outcome};
+use crate::host::relation::Open;
 use crate::options;
 use crate::table_am::packing::schedule::Turn;
 use crate::table_am::packing::{obstacle, settings};
@@ -64,7 +65,7 @@ unsafe fn obstacle_of(table: Oid) -> Option<(&'static str, &'static str)> {
             pg_sys::UnlockRelationOid(table, mode);
             return None;
         }
-        let found = if options::is_colcompress(rel) { obstacle::of(rel) } else { None };
+        let found = if options::is_colcompress(Open::of(rel)) { obstacle::of(Open::of(rel)) } else { None };
         pg_sys::table_close(rel, mode);
         found
     }
