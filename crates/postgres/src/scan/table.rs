@@ -113,13 +113,8 @@ impl TableScan {
             };
             let columns = columns_of(rel, &mentioned);
             let scan_slot = (*custom).ss.ss_ScanTupleSlot;
-            let natts = (*(*scan_slot).tts_tupleDescriptor).natts;
-            for at in 0..usize::try_from(natts).unwrap_or(0) {
-                *(*scan_slot).tts_isnull.add(at) = true;
-            }
-            (*scan_slot).tts_tableOid = (*rel).rd_id;
+            let natts = blank(scan_slot, (*rel).rd_id);
             let clauses = clauses::build(custom);
-            let native = clauses.iter().filter(|clause| clause.native).map(|clause| clause.qual);
             let scan = Self {
                 custom,
                 rel,
@@ -127,8 +122,8 @@ impl TableScan {
                 econtext: (*custom).ss.ps.ps_ExprContext,
                 scan_slot,
                 columns_in_scan_slot: i16::try_from(natts).unwrap_or(i16::MAX),
-                hot_columns: columns.last().map_or(0, |column| i32::try_from(column.index + 1).unwrap_or(0)),
-                hot_steps: native.map(|qual| Step::of(qual, true)).collect(),
+                hot_columns: last_attribute(&columns),
+                hot_steps: native_steps(&clauses),
                 columns,
                 clauses,
                 stripes: None,
@@ -244,6 +239,31 @@ impl TableScan {
             }
         }
     }
+}
+
+/// Makes a virtual slot one whose columns are all NULL and whose rows are of this table: its width.
+///
+/// # Safety
+/// A virtual slot.
+unsafe fn blank(slot: *mut TupleTableSlot, table: pg_sys::Oid) -> i32 {
+    // SAFETY: the caller's promise; a slot has a flag for each column of its row type.
+    unsafe {
+        let natts = (*(*slot).tts_tupleDescriptor).natts;
+        let columns = usize::try_from(natts).unwrap_or(0);
+        std::slice::from_raw_parts_mut((*slot).tts_isnull, columns).fill(true);
+        (*slot).tts_tableOid = table;
+        natts
+    }
+}
+
+/// The number of the last of these attributes; 0 where there is none.
+fn last_attribute(columns: &[Column]) -> i32 {
+    columns.last().map_or(0, |column| i32::try_from(column.index + 1).unwrap_or(0))
+}
+
+/// The native conditions as they are checked for single rows.
+fn native_steps(clauses: &[Clause]) -> Vec<Step> {
+    clauses.iter().filter(|clause| clause.native).map(|clause| Step::of(clause.qual, true)).collect()
 }
 
 /// The attributes of the scanned table that an expression list mentions.

@@ -11,7 +11,7 @@ use super::scroll::Next;
 use super::state::{Phase, RowScan};
 use crate::host::carried;
 use crate::host::slots::{self, clear, deform, filled, passes};
-use crate::scan::datums::{self, Step, fill};
+use crate::scan::datums::{self, Batch, Step, fill};
 use crate::storage::file::tid;
 
 /// The callback that the server's wrapper node calls, where our own pointer was not used.
@@ -69,9 +69,7 @@ unsafe fn cold_row(state: *mut PlanState, scan: *mut RowScan) -> *mut TupleTable
             batch.at += 1;
             if scan.keep_position {
                 clear(slot);
-                if let Some(&position) = batch.positions.get(at) {
-                    (*slot).tts_tid = tid::cold_tid(batch.base + u64::from(position));
-                }
+                (*slot).tts_tid = position(batch, at).unwrap_or((*slot).tts_tid);
                 filled(slot, scan.table.columns_in_scan_slot);
             }
             if !batch.steps.is_empty() {
@@ -102,6 +100,12 @@ unsafe fn cold_row(state: *mut PlanState, scan: *mut RowScan) -> *mut TupleTable
         }
         std::ptr::null_mut()
     }
+}
+
+/// The TID of a row of the batch, where positions were kept.
+#[inline]
+fn position(batch: &Batch, at: usize) -> Option<pg_sys::ItemPointerData> {
+    batch.positions.get(at).map(|&position| tid::cold_tid(batch.base + u64::from(position)))
 }
 
 /// The next hot row that passes; null when there are no more.

@@ -123,6 +123,17 @@ pub(super) unsafe fn enter(
     }
 }
 
+/// Zero-based places of the columns that were dropped.
+///
+/// # Safety
+/// A row type.
+unsafe fn dropped_columns(desc: pg_sys::TupleDesc) -> Vec<usize> {
+    // SAFETY: the caller's promise; it has as many attributes as it says.
+    let attributes = unsafe { (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0)) };
+    let places = attributes.iter().enumerate();
+    places.filter_map(|(at, attribute)| attribute.attisdropped.then_some(at)).collect()
+}
+
 /// Writes rows of the table, which are sorted by `keys`, as one stripe, as many as fit. The caller puts the
 /// stripe into the directory.
 pub(super) unsafe fn write(
@@ -137,13 +148,7 @@ pub(super) unsafe fn write(
         let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
         let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let desc = rel.descriptor();
-        let dropped: Vec<usize> = (*desc)
-            .attrs
-            .as_slice(usize::try_from((*desc).natts).unwrap_or(0))
-            .iter()
-            .enumerate()
-            .filter_map(|(at, attribute)| attribute.attisdropped.then_some(at))
-            .collect();
+        let dropped = dropped_columns(desc);
         let mut columns: Vec<ColumnWriter> =
             ColumnType::of_all(desc).into_iter().map(ColumnWriter::new).collect();
         let mut count = 0;

@@ -36,7 +36,7 @@ pub struct Pinned {
 
 impl Pinned {
     /// Lets go of the page.
-    pub unsafe fn release(self) {
+    pub fn release(self) {
         // SAFETY: pinned by who made this.
         unsafe { pg_sys::ReleaseBuffer(self.buffer) }
     }
@@ -129,7 +129,7 @@ pub unsafe fn lock(
         let mut followed = None;
         let mut follow_once = || follow_new(Open::of(table), &proxy, mode, &mut followed, &follow);
         if let Some(failed) = follow_once() {
-            proxy.release();
+            let failed = released(proxy, failed);
             pg_sys::table_close(table, pg_sys::NoLock as i32);
             return failed;
         }
@@ -145,16 +145,19 @@ pub unsafe fn lock(
             // A transaction that has updated the row meanwhile does not know of this lock.
             TM_Result::TM_Ok => match follow_once() {
                 None => Outcome::Locked(proxy),
-                Some(failed) => {
-                    proxy.release();
-                    failed
-                }
+                Some(failed) => released(proxy, failed),
             },
             _ => missed(Open::of(table), proxy, result, failure),
         };
         pg_sys::table_close(table, pg_sys::NoLock as i32);
         outcome
     }
+}
+
+/// Lets go of a proxy that was not locked after all.
+fn released(proxy: Pinned, outcome: Outcome) -> Outcome {
+    proxy.release();
+    outcome
 }
 
 /// Has `follow` lock what has taken the row's place, if that is to be locked and was not `followed` before.
@@ -187,8 +190,7 @@ unsafe fn missed(table: Open, proxy: Pinned, result: TM_Result::Type, failure: T
     let is_dead =
         matches!(result, TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified);
     let tombstone = is_dead.then(|| fetch(table, failure.ctid));
-    // SAFETY: pinned until here.
-    unsafe { proxy.release() };
+    proxy.release();
     let Some((tombstone, by)) = tombstone else { return Outcome::Failed(result, failure) };
     // The tombstone is a copy.
     match replaced(tombstone, by) {
