@@ -1,9 +1,9 @@
 //! Wrappers of server objects, one a file: errors, relations, buffers, locks on pages.
 //!
 //! All folders above (`storage`, `table_am`, `scan` and others) call the server through these names.
-//! - errors: `error` raises them, `carried` and `subtransaction` let them pass or catch them, `backtraces`
+//! - errors: `error` raises them, `full_errors` and `subtransaction` let them pass or catch them, `backtraces`
 //!   keeps messages short, `critical` makes them a PANIC
-//! - calling the server: `heap_am` calls heap's callbacks, `raw` and `short_calls` call without pgrx's guard,
+//! - calling the server: `heap_am` calls heap's callbacks, `raw` and `guarded_run` call without pgrx's guard,
 //!   `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
 //! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
 //!   `table_counts` (statistics), `identity` (users)
@@ -14,12 +14,13 @@
 
 pub mod backtraces;
 pub mod buffer;
-pub mod carried;
 pub mod collation;
 pub mod critical;
 pub mod custom_node;
 pub mod error;
 pub mod fmgr;
+pub mod full_errors;
+pub mod guarded_run;
 pub mod heap_am;
 pub mod heap_tuple;
 pub mod hooks;
@@ -29,12 +30,11 @@ pub mod memory;
 pub mod nesting;
 pub mod numbers;
 pub mod random;
-pub mod raw;
 pub mod relation;
 pub mod shared_memory;
-pub mod short_calls;
 pub mod slots;
 pub mod subtransaction;
 pub mod table_counts;
 pub mod tree;
+pub mod unguarded;
 pub mod worker;

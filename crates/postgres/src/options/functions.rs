@@ -10,7 +10,7 @@ use super::definitions::{self, OptionId};
 use super::maintenance;
 use super::report::{Refusal, text};
 use crate::host::fmgr::{argument, return_null};
-use crate::host::{carried, error};
+use crate::host::{error, full_errors};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 use std::ffi::{CStr, CString};
@@ -55,7 +55,7 @@ fn expect_ours(table: Oid) {
 /// `engine.alter_colcompress_table_set(regclass, ...)`: NULL leaves an option as it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_set(call: FunctionCallInfo) -> Datum {
-    carried::guarded(|| {
+    full_errors::guarded(|| {
         let tables = table_arguments(call);
         let given = ARGUMENTS.iter().enumerate().filter_map(|(number, option)| {
             let value = spelling(*option, argument(call, number + 1)?);
@@ -71,7 +71,7 @@ pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_set(call: Func
 /// `engine.alter_colcompress_table_reset(regclass, ...)`: true resets an option.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_reset(call: FunctionCallInfo) -> Datum {
-    carried::guarded(|| {
+    full_errors::guarded(|| {
         let tables = table_arguments(call);
         let chosen = ARGUMENTS
             .iter()

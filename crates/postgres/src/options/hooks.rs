@@ -7,8 +7,8 @@ use super::columns;
 use super::frames::{self, Frame};
 use super::{alter, create};
 use crate::host::hooks::Chain;
-use crate::host::raw::{self, guarded};
 use crate::host::tree::Node;
+use crate::host::unguarded::{self, guarded};
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use std::ffi::{c_char, c_int, c_void};
 static NEXT_UTILITY: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
@@ -35,7 +35,7 @@ unsafe extern "C-unwind" fn utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     let (depth, plan) = guarded(|| before(plan));
-    let next = NEXT_UTILITY.next().unwrap_or(raw::standard_ProcessUtility);
+    let next = NEXT_UTILITY.next().unwrap_or(unguarded::standard_ProcessUtility);
     next(plan, source, read_only_tree, context, parameters, environment, destination, completion);
     guarded(|| after(depth));
 }

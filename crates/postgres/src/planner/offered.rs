@@ -35,16 +35,16 @@ pub fn offered() -> Offered {
 
 /// Keeps the note of the outer planning while another one runs, and restores it afterwards, also after an
 /// ERROR.
-pub struct Nested(Offered);
+pub struct OuterPlanning(Offered);
 
-impl Nested {
+impl OuterPlanning {
     /// Begins an inner planning.
     pub fn begin() -> Self {
         Self(OFFERED.take())
     }
 }
 
-impl Drop for Nested {
+impl Drop for OuterPlanning {
     fn drop(&mut self) {
         OFFERED.set(self.0);
     }

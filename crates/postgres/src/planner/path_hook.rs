@@ -14,7 +14,7 @@ use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{cost, index_paths, offered, plan};
-use crate::host::carried;
+use crate::host::full_errors;
 use crate::host::hooks::Chain;
 use crate::host::relation::Open;
 use crate::options;
@@ -48,7 +48,7 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
 ) {
     // SAFETY: the planner's own structs, passed on as they came.
     unsafe {
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             if let Some(previous) = PREVIOUS.next() {
                 // The previous hook is C code that may raise an ERROR.
                 pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, rel, rti, rte));

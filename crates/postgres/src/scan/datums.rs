@@ -91,7 +91,7 @@ pub struct Batch {
 }
 
 /// A condition of the plan's qual.
-pub struct Residual {
+pub struct RowCheck {
     /// Ready to run on the scan slot.
     pub state: *mut pg_sys::ExprState,
     /// Position in `TableScan::columns` of the only column it reads, where verdicts may be kept by dictionary

@@ -7,7 +7,7 @@ use std::ops::Range;
 use stripe::scan::{ColumnOrigin, LoadedChunk};
 use vector::{Selection, Values};
 
-use super::datums::{self, Fill, Residual, Step};
+use super::datums::{self, Fill, RowCheck, Step};
 use super::table::{Column, TableScan};
 use crate::convert::missing_value;
 
@@ -18,7 +18,7 @@ pub struct Use<'a> {
     /// Attributes that go straight to the result slot, in its order; None where an expression makes the row.
     pub direct: Option<&'a [usize]>,
     /// Conditions checked row by row.
-    pub residuals: &'a mut [Residual],
+    pub row_checks: &'a mut [RowCheck],
 }
 
 impl TableScan {
@@ -71,7 +71,7 @@ impl TableScan {
                 _ => batch.positions.extend(range.clone().filter_map(|row| u32::try_from(row).ok())),
             }
         }
-        self.set_steps(loaded, using.residuals, picked.as_ref(), &range);
+        self.set_steps(loaded, using.row_checks, picked.as_ref(), &range);
         self.set_fills(loaded, using.direct);
         // SAFETY: the relation is open.
         unsafe { self.report_rows_read() };
@@ -83,7 +83,7 @@ impl TableScan {
     fn set_steps(
         &mut self,
         loaded: &LoadedChunk,
-        residuals: &mut [Residual],
+        row_checks: &mut [RowCheck],
         picked: Option<&Selection>,
         range: &Range<usize>,
     ) {
@@ -92,20 +92,20 @@ impl TableScan {
         for clause in loaded.checks.iter().filter_map(|&at| self.clauses.get(at)) {
             steps.push(Step::of(clause.qual, true));
         }
-        for residual in residuals {
-            let mut step = Step::of(residual.state, false);
-            let coded = residual.column.and_then(|at| {
+        for check in row_checks {
+            let mut step = Step::of(check.state, false);
+            let coded = check.column.and_then(|at| {
                 let column = self.columns.get_mut(at)?;
                 codes(column, loaded.origins.get(at)?, picked, range)
             });
             if let Some((codes, dictionary, entries)) = coded {
-                if residual.dictionary != dictionary || residual.verdicts.len() != entries {
-                    residual.dictionary = dictionary;
-                    residual.verdicts.clear();
-                    residual.verdicts.resize(entries, datums::UNKNOWN);
+                if check.dictionary != dictionary || check.verdicts.len() != entries {
+                    check.dictionary = dictionary;
+                    check.verdicts.clear();
+                    check.verdicts.resize(entries, datums::UNKNOWN);
                 }
                 step.codes = codes;
-                step.verdicts = residual.verdicts.as_mut_ptr();
+                step.verdicts = check.verdicts.as_mut_ptr();
             }
             steps.push(step);
         }

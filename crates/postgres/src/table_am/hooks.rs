@@ -18,9 +18,9 @@ use super::read::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::read::wanted;
 use super::statements::{files, slot_creation};
 use crate::host::hooks::Chain;
-use crate::host::raw::{self, guarded};
 use crate::host::relation;
 use crate::host::relation::Open;
+use crate::host::unguarded::{self, guarded};
 use crate::options;
 
 static NEXT_START: Chain<pg_sys::ExecutorStart_hook_type> = Chain::new();
@@ -43,7 +43,7 @@ pub unsafe fn install() {
 unsafe extern "C-unwind" fn executor_start(query: *mut QueryDesc, flags: c_int) {
     // SAFETY: the chain is called as the server would call it, from a frame without destructors.
     unsafe {
-        let next = NEXT_START.next().unwrap_or(raw::standard_ExecutorStart);
+        let next = NEXT_START.next().unwrap_or(unguarded::standard_ExecutorStart);
         next(query, flags);
         guarded(|| {
             if !(*query).planstate.is_null() {

@@ -43,8 +43,8 @@ pub fn running<T>(may_hand_over: bool, work: impl FnOnce() -> T) -> T {
 ///
 /// # Safety
 /// On the main thread, inside a running node; the work owns nothing, because an ERROR jumps out of it.
-pub unsafe fn attempt<T>(is_tame: bool, work: impl FnOnce() -> T) -> Result<T> {
-    if !is_tame || !MAY_HAND_OVER.get() {
+pub unsafe fn attempt<T>(may_hold_back: bool, work: impl FnOnce() -> T) -> Result<T> {
+    if !may_hold_back || !MAY_HAND_OVER.get() {
         // SAFETY: the main thread; the work owns nothing.
         return Ok(unsafe { pg_guard_ffi_boundary(work) });
     }
@@ -57,8 +57,8 @@ pub unsafe fn attempt<T>(is_tame: bool, work: impl FnOnce() -> T) -> Result<T> {
 ///
 /// # Safety
 /// As `attempt`. What keeps something from one batch to the next is made before.
-pub unsafe fn batch<T>(is_tame: bool, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    match is_tame && MAY_HAND_OVER.get() {
+pub unsafe fn batch<T>(may_hold_back: bool, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    match may_hold_back && MAY_HAND_OVER.get() {
         // SAFETY: inside a running node; the work keeps nothing.
         true => unsafe { value_error::released(work) },
         false => work(),
@@ -71,7 +71,7 @@ pub unsafe fn batch<T>(is_tame: bool, work: impl FnOnce() -> Result<T>) -> Resul
 /// # Safety
 /// As `batch`; `run` owns nothing.
 pub unsafe fn values(
-    is_tame: bool,
+    may_hold_back: bool,
     rows: usize,
     memory: pg_sys::MemoryContext,
     writer: &mut ColumnWriter,
@@ -86,7 +86,7 @@ pub unsafe fn values(
             // is reset.
             unsafe {
                 let previous = pg_sys::MemoryContextSwitchTo(memory);
-                let done = attempt(is_tame, || run(start, count, &mut out));
+                let done = attempt(may_hold_back, || run(start, count, &mut out));
                 for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
                     writer.push_value(value, is_null);
                 }
@@ -98,5 +98,5 @@ pub unsafe fn values(
         Ok(())
     };
     // SAFETY: inside a running node; the caller's work keeps nothing.
-    unsafe { batch(is_tame, all) }
+    unsafe { batch(may_hold_back, all) }
 }

@@ -22,7 +22,7 @@ pub struct ServerFunction {
     arguments: Vec<ColumnType>,
     result: ColumnType,
     /// See `calls`.
-    is_tame: bool,
+    may_hold_back: bool,
     /// What the function looks at and remembers.
     info: Mutex<Info>,
 }
@@ -57,7 +57,7 @@ impl ServerFunction {
                 collation,
                 arguments: arguments.iter().map(|&argument| ColumnType::of_type(argument)).collect(),
                 result: ColumnType::of_type(node.type_oid()),
-                is_tame: calls::may_hold_back_errors(node),
+                may_hold_back: calls::may_hold_back_errors(node),
                 info: Mutex::new(Info(info)),
             })
         }
@@ -130,7 +130,7 @@ impl HostFunction for ServerFunction {
             (*call).fncollation = self.collation;
             (*call).nargs = i16::try_from(values.len()).unwrap_or(0);
             let run = |start, count, out: &mut Results| run(call, &values, &nulls, (start, count), out);
-            let done = attempt::values(self.is_tame, rows, memory, &mut writer, run);
+            let done = attempt::values(self.may_hold_back, rows, memory, &mut writer, run);
             pg_sys::pfree(call.cast());
             pg_sys::MemoryContextDelete(memory);
             done?;

@@ -1,7 +1,7 @@
 //! What a finished plan is made of, for whoever goes through one: a node's inputs, what it computes, and what
 //! a vectorised node stands for.
 //!
-//! Asked by `rewrite` before it changes anything, and by `cost`, `privileges` and `read_ahead` about plans
+//! Asked by `rewrite` before it changes anything, and by `cost`, `privileges` and `unasked_rows` about plans
 //! that are done. Invariant: a vectorised node's inputs are the subtree that it keeps.
 
 use pgrx::pg_sys::{self, NodeTag};

@@ -10,11 +10,11 @@
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
 use super::{candidate, cost, decorrelate, plan_parts, replace};
-use crate::host::carried;
+use crate::host::full_errors;
 use crate::host::hooks::Chain;
 use crate::host::tree::{Expression, Plan};
 use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
-use crate::planner::offered::{Nested, offered};
+use crate::planner::offered::{OuterPlanning, offered};
 
 /// Plans that cost less than this are not made a second time.
 const WORTH: f64 = 200.0;
@@ -48,7 +48,7 @@ unsafe extern "C-unwind" fn plan(
     let request = Request { query_string, cursor_options, bound_params };
     // SAFETY: the server's own structs, passed on as they came.
     unsafe {
-        carried::guarded(|| match ENABLE_VECTORISED.get() {
+        full_errors::guarded(|| match ENABLE_VECTORISED.get() {
             true => vectorised(parse, request),
             false => serverside(parse, request),
         })
@@ -63,7 +63,7 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
     // SAFETY: the caller's query, which is copied before planning changes it; the statements made here are
     // ours to change.
     unsafe {
-        let nested = Nested::begin();
+        let nested = OuterPlanning::begin();
         let one_table = candidate::reads_one_table(parse);
         let copy = match candidate::may_be_planned_again(parse, one_table) {
             true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
@@ -84,7 +84,7 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
             && cost::may_be_beaten(stmt, offered.least)
         {
             decorrelate::query(copy);
-            let quiet = Quiet::begin();
+            let quiet = VectorFriendlySettings::begin();
             let other = serverside(copy, request);
             drop(quiet);
             let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
@@ -119,14 +119,14 @@ unsafe fn finish(stmt: *mut PlannedStmt, moves_back: bool) {
 
 /// Switches off, while a query is planned for vectors, what only the server's executor runs; switches it on
 /// again also after an ERROR.
-struct Quiet {
+struct VectorFriendlySettings {
     workers: i32,
     nested_loops: bool,
     merge_joins: bool,
     memoize: bool,
 }
 
-impl Quiet {
+impl VectorFriendlySettings {
     fn begin() -> Self {
         // SAFETY: plain globals of the server, which nobody else reads before they are restored.
         unsafe {
@@ -145,7 +145,7 @@ impl Quiet {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for VectorFriendlySettings {
     fn drop(&mut self) {
         // SAFETY: plain globals, put back as `begin` found them.
         unsafe {

@@ -14,10 +14,10 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::node;
 use super::plan_parts::{is_volatile, subplans_of};
-use super::read_ahead;
 use super::shown;
 use super::translate::translate;
 use super::translated::{NoValues, Reason, SourceSpec, Translated};
+use super::unasked_rows;
 use crate::host::tree::{List, Plan};
 use crate::options::settings::vectorised_min_rows;
 use crate::planner::plan::{note_reason, scanned_rows};
@@ -128,7 +128,7 @@ fn replaceable(
     }
     // SAFETY: the translation of this plan, which has not changed since.
     let (may_fail, is_worth_it) = unsafe {
-        let may_fail = read_ahead::may_fail(&translated, subplans, partly);
+        let may_fail = unasked_rows::may_fail(&translated, subplans, partly);
         (may_fail, !may_fail && is_worth_it(&translated))
     };
     if may_fail {

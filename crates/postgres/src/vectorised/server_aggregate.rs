@@ -26,7 +26,7 @@ pub struct ServerAggregate {
     name: String,
     strict: bool,
     /// See `calls`.
-    is_tame: bool,
+    may_hold_back: bool,
     arguments: Vec<ColumnType>,
     result: ColumnType,
     inner: Mutex<Inner>,
@@ -84,7 +84,7 @@ impl ServerAggregate {
         unsafe {
             Some(Arc::new(Self {
                 name,
-                is_tame: calls::may_hold_back_errors(call.node()),
+                may_hold_back: calls::may_hold_back_errors(call.node()),
                 strict: pg_sys::func_strict(definition.step),
                 arguments: types.iter().map(|&kind| ColumnType::of_type(kind)).collect(),
                 result: ColumnType::of_type(call.aggtype),
@@ -343,11 +343,11 @@ impl HostAggregate for ServerAggregate {
         let mut start = 0;
         // SAFETY: the main thread, inside a running node.
         unsafe {
-            batch(self.is_tame, || {
+            batch(self.may_hold_back, || {
                 while let Some(&number) = groups.get(start) {
                     pgrx::check_for_interrupts!();
                     if group.is_some_and(|group| group != number) {
-                        let (value, is_null) = attempt(self.is_tame, || running.result())?;
+                        let (value, is_null) = attempt(self.may_hold_back, || running.result())?;
                         writer.push_value(value, is_null);
                         pg_sys::MemoryContextReset(running.work);
                         pg_sys::ffi::pg_guard_ffi_boundary(|| running.clear());
@@ -355,7 +355,7 @@ impl HostAggregate for ServerAggregate {
                     *group = Some(number);
                     let rest = groups.get(start..).unwrap_or_default();
                     let end = start + rest.iter().take_while(|&&other| other == number).count();
-                    attempt(self.is_tame, || running.take(&values, &nulls, (start, end)))?;
+                    attempt(self.may_hold_back, || running.take(&values, &nulls, (start, end)))?;
                     pg_sys::MemoryContextReset(running.work);
                     start = end;
                 }
@@ -371,7 +371,8 @@ impl HostAggregate for ServerAggregate {
         let mut writer = ColumnWriter::new(self.result);
         // SAFETY: the main thread, inside a running node.
         unsafe {
-            let (value, is_null) = batch(self.is_tame, || attempt(self.is_tame, || running.result()))?;
+            let (value, is_null) =
+                batch(self.may_hold_back, || attempt(self.may_hold_back, || running.result()))?;
             writer.push_value(value, is_null);
             pg_sys::MemoryContextReset(running.work);
             // What it has is of no use any more.

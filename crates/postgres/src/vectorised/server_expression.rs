@@ -28,7 +28,7 @@ pub struct ServerExpression {
     parts: Vec<ColumnType>,
     result: ColumnType,
     /// See `calls`.
-    is_tame: bool,
+    may_hold_back: bool,
     /// Takes nothing from the row.
     constant: bool,
     inner: Mutex<Inner>,
@@ -237,7 +237,7 @@ impl ServerExpression {
                 name: tag.trim_start_matches("T_").to_string(),
                 parts: types.iter().map(|&part| ColumnType::of_type(part)).collect(),
                 result: ColumnType::of_type(node.type_oid()),
-                is_tame: calls::may_hold_back_errors(node),
+                may_hold_back: calls::may_hold_back_errors(node),
                 constant: parts.iter().all(|part| part.tag() == NodeTag::T_Param),
                 inner: Mutex::new(Inner {
                     tree,
@@ -328,7 +328,7 @@ impl HostFunction for ServerExpression {
             let prepared = inner.prepared();
             let memory = (*prepared.context).ecxt_per_tuple_memory;
             let run = |start, count, out: &mut Results| run(prepared, &values, &nulls, (start, count), out);
-            attempt::values(self.is_tame, wanted, memory, &mut writer, run)?;
+            attempt::values(self.may_hold_back, wanted, memory, &mut writer, run)?;
         }
         let found = writer.take();
         Ok(match self.constant && rows > 1 {

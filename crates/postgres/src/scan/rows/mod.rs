@@ -23,8 +23,8 @@ use pgrx::pg_guard;
 use pgrx::pg_sys;
 
 use super::explain;
-use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};
+use crate::host::full_errors;
 use crate::planner::plan::NAME;
 use state::RowScan;
 
@@ -70,7 +70,7 @@ unsafe extern "C-unwind" fn begin_scan(
 ) {
     // SAFETY: the server passes the node that `create` made.
     unsafe {
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             Node::begin(custom, estate, || RowScan::begin(custom, estate, eflags));
             // One call less per row; interrupts are checked per batch.
             (*custom).ss.ps.ExecProcNode = Some(run::exec_node);

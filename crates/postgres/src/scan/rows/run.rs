@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 use super::Node;
 use super::scroll::Next;
 use super::state::{Phase, RowScan};
-use crate::host::carried;
+use crate::host::full_errors;
 use crate::host::slots::{self, clear, deform, filled, passes};
 use crate::scan::datums::{self, Batch, Step, fill};
 use crate::storage::file::tid;
@@ -177,7 +177,7 @@ unsafe fn scroll_row(state: *mut PlanState, scan: *mut RowScan) -> *mut TupleTab
 unsafe extern "C-unwind" fn scroll(custom: *mut pg_sys::CustomScanState, used_up: bool) -> Next {
     // SAFETY: the node has begun.
     unsafe {
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             pgrx::check_for_interrupts!();
             let scan = &mut *(*custom.cast::<Node>()).state;
             if used_up { scan.leave_hot() } else { scan.scroll() }
@@ -251,7 +251,7 @@ unsafe fn project(
 unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
     // SAFETY: the node has begun.
     unsafe {
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             pgrx::check_for_interrupts!();
             (*(*custom.cast::<Node>()).state).refill();
         })
@@ -260,5 +260,5 @@ unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
 
 unsafe extern "C-unwind" fn test_row(custom: *mut pg_sys::CustomScanState) -> *mut TupleTableSlot {
     // SAFETY: the node has begun inside an EvalPlanQual query.
-    unsafe { carried::guarded(|| super::recheck::next(custom, &mut *(*custom.cast::<Node>()).state)) }
+    unsafe { full_errors::guarded(|| super::recheck::next(custom, &mut *(*custom.cast::<Node>()).state)) }
 }

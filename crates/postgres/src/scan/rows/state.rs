@@ -9,7 +9,7 @@ use stripe::scan::LoadedChunk;
 
 use super::parallel::Shared;
 use super::scroll::{self, Scroll};
-use crate::scan::datums::{Residual, Step};
+use crate::scan::datums::{RowCheck, Step};
 use crate::scan::fill_batch::Use;
 use crate::scan::table::{Column, SHIFT, TableScan};
 
@@ -45,7 +45,7 @@ pub struct RowScan {
     /// Somebody may ask where a row is.
     pub keep_position: bool,
     /// Conditions checked row by row.
-    pub residuals: Vec<Residual>,
+    pub row_checks: Vec<RowCheck>,
     /// Wanted attributes, zero-based, of hot rows.
     pub hot_fills: Vec<usize>,
     /// Where it stands.
@@ -79,8 +79,8 @@ impl RowScan {
             let position = [mentioned.targets, mentioned.checked, mentioned.native]
                 .into_iter()
                 .any(|set| pg_sys::bms_is_member(pg_sys::SelfItemPointerAttributeNumber + SHIFT, set));
-            let residuals = residuals(custom, relid, &table.columns);
-            table.hot_steps.extend(residuals.iter().map(|residual| Step::of(residual.state, false)));
+            let row_checks = row_checks(custom, relid, &table.columns);
+            table.hot_steps.extend(row_checks.iter().map(|check| Step::of(check.state, false)));
             let result_slot = (*custom).ss.ps.ps_ResultTupleSlot;
             Self {
                 result_slot,
@@ -92,7 +92,7 @@ impl RowScan {
                 // worker has only a part of the plan.
                 keep_position: position
                     || (!(*(*custom).ss.ps.plan).parallel_aware && may_be_positioned_on(estate)),
-                residuals,
+                row_checks,
                 hot_fills: table.columns.iter().map(|column| column.index).collect(),
                 table,
                 phase: match (*estate).es_epq_active.is_null() {
@@ -121,7 +121,7 @@ impl RowScan {
         let mut using = Use {
             keep_position: self.keep_position,
             direct: self.direct.then_some(self.output_columns.as_slice()),
-            residuals: &mut self.residuals,
+            row_checks: &mut self.row_checks,
         };
         // SAFETY: the caller's promise.
         unsafe { self.table.fill_batch(loaded, &mut using) };
@@ -139,8 +139,8 @@ impl RowScan {
         self.loaded = None;
         // SAFETY: the caller's promise.
         unsafe { self.table.restart() };
-        for residual in &mut self.residuals {
-            residual.verdicts.clear();
+        for check in &mut self.row_checks {
+            check.verdicts.clear();
         }
         self.phase = Phase::Start;
     }
@@ -177,8 +177,8 @@ unsafe fn plain_columns(targetlist: *mut pg_sys::List, relid: u32) -> Option<Vec
 }
 
 /// The plan's qual, in one piece, or clause by clause where that lets verdicts be cached.
-unsafe fn residuals(custom: *mut pg_sys::CustomScanState, relid: u32, columns: &[Column]) -> Vec<Residual> {
-    let residual = |state, column| Residual { state, column, dictionary: 0, verdicts: Vec::new() };
+unsafe fn row_checks(custom: *mut pg_sys::CustomScanState, relid: u32, columns: &[Column]) -> Vec<RowCheck> {
+    let check = |state, column| RowCheck { state, column, dictionary: 0, verdicts: Vec::new() };
     // SAFETY: the qual is a list of expressions of a node that is being initialised.
     unsafe {
         let plan = (*custom).ss.ps.plan;
@@ -196,14 +196,14 @@ unsafe fn residuals(custom: *mut pg_sys::CustomScanState, relid: u32, columns: &
                 .collect(),
         };
         if cached.iter().all(Option::is_none) {
-            return vec![residual(whole, None)];
+            return vec![check(whole, None)];
         }
         PgList::<pg_sys::Node>::from_pg(qual)
             .iter_ptr()
             .zip(cached)
             .map(|(node, column)| {
                 let single = pg_sys::lappend(std::ptr::null_mut(), node.cast());
-                residual(pg_sys::ExecInitQual(single, custom.cast()), column)
+                check(pg_sys::ExecInitQual(single, custom.cast()), column)
             })
             .collect()
     }

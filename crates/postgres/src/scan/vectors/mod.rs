@@ -19,7 +19,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::{SERVES_VECTORS, explain};
 use crate::host::custom_node::{CustomNode, Methods};
-use crate::host::{carried, error};
+use crate::host::{error, full_errors};
 use crate::planner::plan::NAME;
 pub use read::{Piece, VectorScan};
 
@@ -100,7 +100,7 @@ unsafe extern "C-unwind" fn begin(
 ) {
     // SAFETY: the server passes the node that `create` made.
     unsafe {
-        carried::guarded(|| Node::begin(custom, estate, || VectorScan::begin(custom, estate, eflags)));
+        full_errors::guarded(|| Node::begin(custom, estate, || VectorScan::begin(custom, estate, eflags)));
     }
 }
 

@@ -42,7 +42,7 @@ impl VectorScan {
         let mut first = 0u32;
         let count = loaded.selection.len();
         let table = &mut self.table;
-        let mut using = Use { keep_position: false, direct: None, residuals: &mut [] };
+        let mut using = Use { keep_position: false, direct: None, row_checks: &mut [] };
         // SAFETY: the node is initialised; the batch keeps every pointer readable for its rows.
         unsafe {
             while (first as usize) < count {

@@ -17,8 +17,8 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapsh
 
 use super::by_heap::may_lack_rows;
 use crate::compat;
+use crate::host::guarded_run::{self, together};
 use crate::host::relation::{Open, with_table};
-use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error, heap_tuple};
 use crate::storage::file::tid;
 
@@ -221,11 +221,11 @@ impl SideTable {
             let oid = self.oids().index;
             if !self.has_rows(Open::of(table)) {
                 // There is nothing to walk.
-            } else if raw::TransactionStartedDuringRecovery() && may_lack_rows(oid) {
+            } else if guarded_run::TransactionStartedDuringRecovery() && may_lack_rows(oid) {
                 self.walk_by_heap(storage_id, limits, backward, step);
             } else {
-                let open = || raw::index_open(oid, pg_sys::AccessShareLock as i32);
-                let close = |index| raw::index_close(index, pg_sys::NoLock as i32);
+                let open = || guarded_run::index_open(oid, pg_sys::AccessShareLock as i32);
+                let close = |index| guarded_run::index_close(index, pg_sys::NoLock as i32);
                 walk_by(Open::of(table), open, close, storage_id, limits, backward, step);
             }
             pg_sys::table_close(table, pg_sys::NoLock as i32);
@@ -252,7 +252,7 @@ impl SideTable {
         // under a lock that excludes ours. An ERROR releases all of this.
         unsafe {
             let oid = self.oids().table;
-            let table = together(|| raw::table_open(oid, pg_sys::AccessShareLock as i32));
+            let table = together(|| guarded_run::table_open(oid, pg_sys::AccessShareLock as i32));
             let mut found = None;
             let mut pin: pg_sys::Buffer = 0;
             // If the catalog has other columns than this library knows, the walk that follows refuses it.
@@ -261,15 +261,15 @@ impl SideTable {
                 let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
                 let (tuple, buffer) = (&raw mut tuple, &raw mut pin);
                 let any = &raw mut pg_sys::SnapshotAnyData;
-                if together(|| raw::heap_fetch(table, any, tuple, buffer, false)) {
+                if together(|| guarded_run::heap_fetch(table, any, tuple, buffer, false)) {
                     found = look(&Cursor { table: Open::of(table), tuple, buffer: pin });
                 }
             }
             together(|| {
                 if pin != 0 {
-                    raw::ReleaseBuffer(pin);
+                    guarded_run::ReleaseBuffer(pin);
                 }
-                raw::table_close(table, pg_sys::NoLock as i32);
+                guarded_run::table_close(table, pg_sys::NoLock as i32);
             });
             found
         }
@@ -346,13 +346,18 @@ unsafe fn walk_by(
         let (keys, none) = (keys.as_mut_ptr(), std::ptr::null_mut());
         let (index, scan, slot) = together(|| {
             let index = open();
-            let slot = raw::table_slot_create(table.as_ptr(), std::ptr::null_mut());
-            let scan =
-                raw::index_beginscan(table.as_ptr(), index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
-            raw::index_rescan(scan, keys, key_count, none, 0);
+            let slot = guarded_run::table_slot_create(table.as_ptr(), std::ptr::null_mut());
+            let scan = guarded_run::index_beginscan(
+                table.as_ptr(),
+                index,
+                &raw mut pg_sys::SnapshotAnyData,
+                key_count,
+                0,
+            );
+            guarded_run::index_rescan(scan, keys, key_count, none, 0);
             (index, scan, slot)
         });
-        while together(|| raw::index_getnext_slot(scan, direction, slot)) {
+        while together(|| guarded_run::index_getnext_slot(scan, direction, slot)) {
             // Slots of heap tables are buffer heap slots, and this one holds a tuple.
             let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
             let cursor = Cursor::new(table, (*held).base.tuple, (*held).buffer);
@@ -367,8 +372,8 @@ unsafe fn walk_by(
             }
         }
         together(|| {
-            raw::index_endscan(scan);
-            raw::ExecDropSingleTupleTableSlot(slot);
+            guarded_run::index_endscan(scan);
+            guarded_run::ExecDropSingleTupleTableSlot(slot);
             close(index);
         });
     }
@@ -528,9 +533,9 @@ impl<'a> Cursor<'a> {
         // SAFETY: as `judge`.
         unsafe {
             together(|| {
-                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+                guarded_run::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
                 let seen = look();
-                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+                guarded_run::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32);
                 seen
             })
         }
@@ -540,7 +545,7 @@ impl<'a> Cursor<'a> {
     pub unsafe fn satisfies(&self, snapshot: Snapshot) -> bool {
         let (tuple, buffer) = (self.tuple, self.buffer);
         // SAFETY: see `judge`.
-        unsafe { self.look(|| raw::HeapTupleSatisfiesVisibility(tuple, snapshot, buffer)) }
+        unsafe { self.look(|| guarded_run::HeapTupleSatisfiesVisibility(tuple, snapshot, buffer)) }
     }
 
     /// The transaction that has updated or deleted the row. It may still run or may have been rolled back.

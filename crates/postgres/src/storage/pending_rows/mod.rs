@@ -15,8 +15,8 @@
 //! Invariants: a set's rows are in memory or in the table, never both and never neither. No borrow of the
 //! registry is held across a call that may come back here.
 
+pub mod closed_rows;
 mod destination;
-mod finished_stripe;
 mod header;
 mod loader;
 mod order;

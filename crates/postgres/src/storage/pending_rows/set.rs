@@ -15,7 +15,7 @@ use pgrx::pg_sys::{self, SubTransactionId, TupleTableSlot};
 use std::sync::Arc;
 use stripe::Background;
 
-use super::finished_stripe::FinishedStripe;
+use super::closed_rows::ClosedRows;
 use super::order::Order;
 use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
@@ -77,10 +77,10 @@ pub struct PendingRows {
     /// Which snapshots see its stripes.
     age: Age,
     /// Stripes that were written by a subtransaction which may still abort.
-    lent: Vec<(SubTransactionId, FinishedStripe)>,
+    written_by_children: Vec<(SubTransactionId, ClosedRows)>,
     /// Stripes that are closed but not in the table: they are being written, could not be written, or were
-    /// lent and given back.
-    unwritten: Vec<FinishedStripe>,
+    /// written_by_children and given back.
+    unwritten: Vec<ClosedRows>,
     /// A sort was given up half-way and its other rows are lost. So the command must not succeed.
     broken: bool,
 }
@@ -121,7 +121,7 @@ impl PendingRows {
                 in_stripes: false,
                 wrote_stripes: false,
                 age: Age::New,
-                lent: Vec::new(),
+                written_by_children: Vec::new(),
                 unwritten: Vec::new(),
                 broken: false,
             }
@@ -158,7 +158,7 @@ impl PendingRows {
 
     /// Memory held by values that are not written yet, in bytes.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.unwritten.iter().map(FinishedStripe::bytes_in_background).sum::<usize>()
+        self.bytes + self.unwritten.iter().map(ClosedRows::bytes_in_background).sum::<usize>()
     }
 
     /// True if a row is still to be written, or if one was lost and the command has still to fail.
@@ -315,7 +315,7 @@ impl PendingRows {
         }
     }
 
-    fn take_open(&mut self) -> Option<FinishedStripe> {
+    fn take_open(&mut self) -> Option<ClosedRows> {
         if self.rows == 0 {
             return None;
         }
@@ -325,13 +325,13 @@ impl PendingRows {
         };
         let columns = Arc::new(self.columns.iter_mut().map(ColumnWriter::take).collect());
         let (rows, bytes) = (self.rows, self.bytes);
-        let stripe = FinishedStripe {
+        let stripe = ClosedRows {
             columns,
             rows,
             bytes,
             first_row,
             full: false,
-            order: Arc::clone(&self.marks),
+            marks: Arc::clone(&self.marks),
             encoding: None,
         };
         adjust_total(self.bytes, 0);
@@ -380,7 +380,7 @@ impl PendingRows {
             let current = pg_sys::GetCurrentSubTransactionId();
             if current != self.key.subtransaction {
                 stripe.full = false;
-                self.lent.push((current, stripe));
+                self.written_by_children.push((current, stripe));
             }
         }
     }
@@ -437,17 +437,21 @@ impl PendingRows {
 
     /// A subtransaction below this set's has aborted. The stripes that it wrote have to be written again.
     pub(super) fn child_aborted(&mut self, child: SubTransactionId) {
-        let (back, kept) = std::mem::take(&mut self.lent).into_iter().partition(|(by, _)| *by == child);
-        self.lent = kept;
-        self.unwritten.extend(Vec::into_iter(back).map(|(_, stripe): (_, FinishedStripe)| stripe));
+        let (back, kept) =
+            std::mem::take(&mut self.written_by_children).into_iter().partition(|(by, _)| *by == child);
+        self.written_by_children = kept;
+        self.unwritten.extend(Vec::into_iter(back).map(|(_, stripe): (_, ClosedRows)| stripe));
     }
 
     /// Subtransaction `child` has committed into `parent`. The stripes that it wrote now belong to `parent`.
     pub(super) fn child_committed(&mut self, child: SubTransactionId, parent: SubTransactionId) {
         if parent == self.key.subtransaction {
-            self.lent.retain(|(by, _)| *by != child);
+            self.written_by_children.retain(|(by, _)| *by != child);
         } else {
-            self.lent.iter_mut().filter(|(by, _)| *by == child).for_each(|(by, _)| *by = parent);
+            self.written_by_children
+                .iter_mut()
+                .filter(|(by, _)| *by == child)
+                .for_each(|(by, _)| *by = parent);
         }
     }
 

@@ -24,7 +24,7 @@ use pgrx::pg_sys::{
 use super::{any, finish_command, flush_all, settings};
 use crate::host::hooks::Chain;
 use crate::host::nesting::Nesting;
-use crate::host::raw::{self, guarded};
+use crate::host::unguarded::{self, guarded};
 use crate::storage::change::delete_bitmap;
 
 /// What may be done with the rows of an inserting statement.
@@ -128,7 +128,7 @@ unsafe extern "C-unwind" fn run(
             }
             enter(frame_of(query), query)
         });
-        let next = NEXT_RUN.next().unwrap_or(raw::standard_ExecutorRun);
+        let next = NEXT_RUN.next().unwrap_or(unguarded::standard_ExecutorRun);
         next(query, direction, count, execute_once);
         guarded(|| leave(depth));
     }
@@ -147,7 +147,7 @@ unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
             });
             (enter(frame_of(query), query), command)
         });
-        let next = NEXT_FINISH.next().unwrap_or(raw::standard_ExecutorFinish);
+        let next = NEXT_FINISH.next().unwrap_or(unguarded::standard_ExecutorFinish);
         next(query);
         guarded(|| {
             leave(depth);
@@ -196,7 +196,7 @@ unsafe extern "C-unwind" fn utility(
     // SAFETY: a hook of the server's; this frame owns nothing.
     unsafe {
         let before = guarded(|| before_utility(statement));
-        let next = NEXT_UTILITY.next().unwrap_or(raw::standard_ProcessUtility);
+        let next = NEXT_UTILITY.next().unwrap_or(unguarded::standard_ProcessUtility);
         next(statement, text, read_only_tree, context, params, environment, dest, completion);
         if let Some((depth, first)) = before {
             guarded(|| {

@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
 use vector::{Result, Values, Vector};
 
-use super::finished_stripe::FinishedStripe;
+use super::closed_rows::ClosedRows;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::relation::Open;
 use crate::host::{error, heap_am, memory};
@@ -33,7 +33,7 @@ const BATCH_ROWS: usize = 500;
 ///
 /// # Safety
 /// `rel` is locked with at least RowExclusiveLock.
-pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
+pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut ClosedRows, command: CommandId, age: Age) {
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: the lock is promised.
     unsafe {
@@ -42,7 +42,7 @@ pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut FinishedStripe, comman
             Some(Ok(encoded)) => put_pages(rel, encoded, stripe.first_row),
             Some(Err(problem)) => error::raise_plain(problem),
         };
-        directory::complete(&sort_marks::put(rel, entry, &stripe.order), command, age);
+        directory::complete(&sort_marks::put(rel, entry, &stripe.marks), command, age);
     }
 }
 
@@ -141,7 +141,7 @@ unsafe fn put_pages(rel: Open, encoded: EncodedStripe, first_row: Option<u64>) -
 ///
 /// # Safety
 /// `rel` is locked with at least RowExclusiveLock.
-pub(super) unsafe fn write_hot(rel: Open, stripe: &FinishedStripe, command: CommandId, options: i32) {
+pub(super) unsafe fn write_hot(rel: Open, stripe: &ClosedRows, command: CommandId, options: i32) {
     // SAFETY: the lock is promised; heap gets filled slots of the table's row type.
     unsafe {
         metapage::ensure(rel);
@@ -159,7 +159,7 @@ pub(super) unsafe fn write_hot(rel: Open, stripe: &FinishedStripe, command: Comm
 /// Puts some of the finished rows into slots, by way of room for as many values and nulls.
 unsafe fn fill(
     slots: &[*mut TupleTableSlot],
-    stripe: &FinishedStripe,
+    stripe: &ClosedRows,
     rows: Range<usize>,
     readers: &mut [ColumnReader],
     (values, nulls): (&mut [pg_sys::Datum], &mut [bool]),
@@ -185,7 +185,7 @@ unsafe fn fill(
 /// Calls `each` with the finished rows, a batch at a time. The slots are valid until `each` returns.
 pub(super) unsafe fn for_each_slot(
     rel: Open,
-    stripe: &FinishedStripe,
+    stripe: &ClosedRows,
     mut each: impl FnMut(&[*mut TupleTableSlot]),
 ) {
     // SAFETY: slots and what `each` allocates live in a context of their own that is emptied after each

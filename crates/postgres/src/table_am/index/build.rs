@@ -21,7 +21,7 @@ use super::shim;
 use crate::compat;
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation::Open;
-use crate::host::{carried, error};
+use crate::host::{error, full_errors};
 use crate::storage::change::row_proxy;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::entries;
@@ -52,7 +52,7 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
     unsafe {
         let rel = Open::of(rel);
         let index = Open::of(index);
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             own_writes::flush(rel);
             directory::prepare();
             // The snapshot must be taken before the spans are found: see `hot_runs`.

@@ -21,8 +21,8 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, IndexOptInfo, Oid, PlannerInfo, RelOptInfo};
 
 use crate::host::hooks::Chain;
-use crate::host::raw::guarded;
 use crate::host::relation::with_table;
+use crate::host::unguarded::guarded;
 use crate::options;
 
 /// A btree with at most this many pages stays as it is.

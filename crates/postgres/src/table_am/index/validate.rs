@@ -12,7 +12,7 @@ use pgrx::pg_sys::{
 
 use super::root_tids::RootTids;
 use super::rows::{self, IndexRows};
-use crate::host::carried;
+use crate::host::full_errors;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory::{self, entries};
@@ -73,7 +73,7 @@ pub unsafe extern "C-unwind" fn index_validate_scan(
     unsafe {
         let rel = Open::of(rel);
         let index = Open::of(index);
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             own_writes::flush(rel);
             directory::prepare();
             let mut indexed =

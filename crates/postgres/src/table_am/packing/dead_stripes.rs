@@ -18,8 +18,8 @@ use pgrx::pg_sys::{self, NodeTag, Oid, PlannedStmt, VacuumStmt};
 use super::{as_owner, join, obstacle};
 use crate::compat;
 use crate::host::hooks::Chain;
-use crate::host::raw::{self, guarded};
 use crate::host::relation::Open;
+use crate::host::unguarded::{self, guarded};
 use crate::options;
 use crate::table_am::statements::publication;
 
@@ -56,7 +56,7 @@ unsafe extern "C-unwind" fn utility(
                 }
             });
         }
-        let next = NEXT.next().unwrap_or(raw::standard_ProcessUtility);
+        let next = NEXT.next().unwrap_or(unguarded::standard_ProcessUtility);
         next(statement, query, read_only_tree, context, params, environment, dest, completion);
     }
 }

@@ -15,8 +15,8 @@ use pgrx::pg_sys::{
 };
 
 use crate::host::hooks::Chain;
-use crate::host::raw::guarded;
 use crate::host::relation::with_table;
+use crate::host::unguarded::guarded;
 use crate::options;
 
 static NEXT: Chain<pg_sys::set_rel_pathlist_hook_type> = Chain::new();

@@ -25,7 +25,7 @@ use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{HeapRewrite, RewriteLimits};
 use crate::host::memory;
 use crate::host::relation::Open;
-use crate::host::{carried, error};
+use crate::host::{error, full_errors};
 use crate::storage::directory::age::Age;
 use crate::storage::directory::rewrite_horizon::Horizon;
 use crate::storage::directory::{self, StripeEntry};
@@ -56,7 +56,7 @@ pub unsafe extern "C-unwind" fn copy_for_cluster(
         let old = Open::of(old);
         let new = Open::of(new);
         let index = (!index.is_null()).then(|| Open::of(index));
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             own_writes::flush(old);
             metapage::ensure(new);
             let server = Horizon::of_server(oldest_xmin);

@@ -19,7 +19,7 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, Transa
 
 use crate::compat::HeapRewrite;
 use crate::host::relation::Open;
-use crate::host::{buffer, heap_tuple, short_calls};
+use crate::host::{buffer, guarded_run, heap_tuple};
 use crate::storage::change::row_move;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::entries;
@@ -179,12 +179,12 @@ impl<'a> HotRows<'a> {
             row.1.resize(count, true);
             let (values, nulls, tuple) = (row.0.as_mut_ptr(), row.1.as_mut_ptr(), &raw mut *tuple);
             let attributes = (*desc).attrs.as_slice(count);
-            let copy = short_calls::together(|| {
-                short_calls::heap_deform_tuple(tuple, desc, values, nulls);
+            let copy = guarded_run::together(|| {
+                guarded_run::heap_deform_tuple(tuple, desc, values, nulls);
                 for (at, attribute) in attributes.iter().enumerate() {
                     *nulls.add(at) |= attribute.attisdropped;
                 }
-                short_calls::heap_form_tuple(desc, values, nulls)
+                guarded_run::heap_form_tuple(desc, values, nulls)
             });
             self.row.set(row);
             rewrite.write(tuple, copy);

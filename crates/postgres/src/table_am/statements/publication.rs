@@ -16,8 +16,8 @@ use pgrx::pg_sys::{self, Datum, NodeTag, Oid, PlannedStmt};
 use crate::compat;
 use crate::host::error;
 use crate::host::hooks::Chain;
-use crate::host::raw::{self, guarded};
 use crate::host::relation::Open;
+use crate::host::unguarded::{self, guarded};
 use crate::options;
 use crate::storage::{pending_rows, published};
 use crate::table_am::maintain::vacuum_counts;
@@ -50,7 +50,7 @@ unsafe extern "C-unwind" fn utility(
             let node = (*statement).utilityStmt;
             if may_publish(node) { pg_sys::copyObjectImpl(node.cast()).cast() } else { null_mut() }
         });
-        let next = NEXT.next().unwrap_or(raw::standard_ProcessUtility);
+        let next = NEXT.next().unwrap_or(unguarded::standard_ProcessUtility);
         next(statement, query, read_only_tree, context, params, environment, dest, completion);
         if !publishes.is_null() {
             guarded(|| {

@@ -17,9 +17,9 @@ use pgrx::pg_sys::{self, Oid, QueryDesc};
 use super::publication;
 use crate::compat::{self, DecodingSlot};
 use crate::host::hooks::Chain;
-use crate::host::raw::{self, guarded};
 use crate::host::relation::Open;
 use crate::host::shared_memory::Shared;
+use crate::host::unguarded::{self, guarded};
 use crate::options;
 use crate::storage::decoding;
 use crate::table_am::maintain::vacuum_counts;
@@ -83,7 +83,7 @@ pub unsafe fn expect() {
 unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
     // SAFETY: the chain is called as the server would call it, from a frame without destructors.
     unsafe {
-        let next = NEXT.next().unwrap_or(raw::standard_ExecutorFinish);
+        let next = NEXT.next().unwrap_or(unguarded::standard_ExecutorFinish);
         next(query);
         if IS_EXPECTING.get() {
             guarded(|| tell());

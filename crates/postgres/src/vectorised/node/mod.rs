@@ -27,8 +27,8 @@ use pgrx::pg_sys;
 pub(super) use host::operator_memory;
 pub use state::{Leaf, State};
 
-use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};
+use crate::host::full_errors;
 use crate::planner::plan::NAME;
 
 /// Registered apart from the scan node, under another name, so that plans read back from text find the right
@@ -93,7 +93,7 @@ unsafe extern "C-unwind" fn begin(
 ) {
     // SAFETY: the server passes the node that `create_state` made.
     unsafe {
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             Node::begin(custom, estate, || State::begin(custom, eflags));
             // One call less per row; interrupts are checked per batch.
             (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);

@@ -26,7 +26,7 @@ pub struct Pruning {
     /// the executor's parameters that say which,
     parameters: Vec<usize>,
     /// and whether an ERROR of it may be held back.
-    are_tame: bool,
+    may_hold_back: bool,
     /// A sub-plan is among what changes.
     sub_plans: bool,
 }
@@ -75,7 +75,7 @@ pub unsafe fn now(
 ) -> Result<Vec<Remaining>, Reason> {
     // SAFETY: the caller's node, which runs, and a part of its plan; the set found is a new one.
     unsafe {
-        let Pruning { state, left, changes, parameters, are_tame, sub_plans, .. } =
+        let Pruning { state, left, changes, parameters, may_hold_back, sub_plans, .. } =
             of(known, custom, inputs, partitions);
         if *sub_plans {
             // It would have to be told of changed parameters, as the server tells its Append's.
@@ -88,7 +88,7 @@ pub unsafe fn now(
         // An init plan that stops half-way cannot be run again from its start. Any other ERROR is the
         // server's to raise, if it ever comes to the Append.
         let may_hand_over =
-            *are_tame && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
+            *may_hold_back && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
         let find = || compat::matching_inputs(*state);
         let found = match may_hand_over {
             true => value_error::released(|| value_error::attempt(find)),
@@ -153,13 +153,13 @@ impl Pruning {
             left: unsafe { members(left) },
             changes: false,
             parameters: Vec::new(),
-            are_tame: true,
+            may_hold_back: true,
             sub_plans: false,
         };
         for table in partitions.hierarchies().iter().flat_map(List::iter) {
             let steps = table.steps_of_each_start();
             pruning.changes |= !steps.is_empty();
-            pruning.are_tame &= are_tame(steps);
+            pruning.may_hold_back &= may_hold_back(steps);
             pruning.sub_plans |= steps.node().is_some_and(|steps| steps.contains(is_sub_plan));
             // SAFETY: a set of the plan's.
             pruning.parameters.extend(unsafe { members(table.execparamids) });
@@ -173,7 +173,7 @@ const fn is_sub_plan(tag: NodeTag) -> bool {
 }
 
 /// Whether an ERROR of steps of pruning may be held back.
-fn are_tame(steps: List<'_>) -> bool {
+fn may_hold_back(steps: List<'_>) -> bool {
     steps.iter().all(|step| {
         // A step has expressions, and functions that compare their values.
         step.as_a::<pg_sys::PartitionPruneStepOp>().is_none_or(|step| {

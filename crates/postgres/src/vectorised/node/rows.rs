@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 
 use super::state::{Phase, State};
 use super::{Node, fallback};
-use crate::host::{carried, slots};
+use crate::host::{full_errors, slots};
 
 /// The callback that the server's wrapper node calls, where our own pointer was not used.
 pub unsafe extern "C-unwind" fn exec_custom_scan(
@@ -114,7 +114,7 @@ unsafe extern "C-unwind" fn project_slowly(
 ) -> *mut TupleTableSlot {
     // SAFETY: as `project`.
     unsafe {
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             let econtext = (*planstate).ps_ExprContext;
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
             (*econtext).ecxt_scantuple = slot;
@@ -127,7 +127,7 @@ unsafe extern "C-unwind" fn project_slowly(
 unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
     // SAFETY: the node has begun.
     unsafe {
-        carried::guarded(|| {
+        full_errors::guarded(|| {
             pgrx::check_for_interrupts!();
             (*(*custom.cast::<Node>()).state).refill();
         })

@@ -17,8 +17,8 @@ use pgrx::pg_sys::{
 
 use super::Proxy;
 use super::make::{Found, find_or_make, raw_inserter};
+use crate::host::guarded_run::{self, together};
 use crate::host::relation::Open;
-use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::SideTable;
@@ -137,8 +137,8 @@ pub unsafe fn lock(
         let (mut failure, mut pin): (_, Buffer) = (TM_FailureData::default(), 0);
         let (locked, page, why) = (&raw mut tuple, &raw mut pin, &raw mut failure);
         let result = together(|| {
-            let result = raw::heap_lock_tuple(table, locked, cid, mode, wait, false, page, why);
-            raw::ReleaseBuffer(*page);
+            let result = guarded_run::heap_lock_tuple(table, locked, cid, mode, wait, false, page, why);
+            guarded_run::ReleaseBuffer(*page);
             result
         });
         let outcome = match result {

@@ -17,8 +17,8 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, TransactionId};
 
 use super::{Pinned, Proxy};
+use crate::host::guarded_run::{self, together};
 use crate::host::relation::Open;
-use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::{Compare, SideTable};
@@ -226,18 +226,18 @@ unsafe fn at_place(table: Open, storage_id: u64, row: u64, place: ItemPointerDat
     let pin = unsafe {
         together(|| {
             let (fork, mode) = (pg_sys::ForkNumber::MAIN_FORKNUM, pg_sys::ReadBufferMode::RBM_NORMAL);
-            let pin = raw::ReadBufferExtended(
+            let pin = guarded_run::ReadBufferExtended(
                 table.as_ptr(),
                 fork,
                 tid::block_of(place),
                 mode,
                 std::ptr::null_mut(),
             );
-            raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_SHARE as i32);
+            guarded_run::LockBuffer(pin, pg_sys::BUFFER_LOCK_SHARE as i32);
             let is_it = is_live(buffer::page(pin), place.ip_posid, storage_id, row);
-            raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+            guarded_run::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as i32);
             if !is_it {
-                raw::ReleaseBuffer(pin);
+                guarded_run::ReleaseBuffer(pin);
             }
             is_it.then_some(pin)
         })

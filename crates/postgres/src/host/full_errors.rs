@@ -161,7 +161,7 @@ pub unsafe fn guarded<R>(call: impl FnOnce() -> R) -> R {
             arg: (&raw mut frame).cast(),
         };
         pg_sys::error_context_stack = &raw mut entry;
-        let result = super::raw::guarded(call);
+        let result = super::unguarded::guarded(call);
         pg_sys::error_context_stack = entry.previous;
         drop(take(&mut frame));
         result

@@ -18,7 +18,7 @@ use crate::host::relation::Open;
 const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Finished columns of some rows.
-pub(super) struct FinishedStripe {
+pub(super) struct ClosedRows {
     pub columns: Arc<Vec<Vector>>,
     pub rows: usize,
     pub bytes: usize,
@@ -27,12 +27,12 @@ pub(super) struct FinishedStripe {
     /// The rows were closed because a limit was reached, so they become a stripe.
     pub full: bool,
     /// The marks of the order that the rows are in (`sort_marks`).
-    pub order: Arc<[u64]>,
+    pub marks: Arc<[u64]>,
     /// The worker that encodes the rows as a stripe.
     pub encoding: Option<Background<EncodedStripe>>,
 }
 
-impl FinishedStripe {
+impl ClosedRows {
     /// Has a worker encode the rows, if that is worth while and possible.
     pub fn start_encoding(&mut self, rel: Open) {
         if self.bytes < WORTH_A_THREAD || !settings::encodes_in_background() {
