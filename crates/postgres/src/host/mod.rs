@@ -1,8 +1,8 @@
 //! Wrappers of server objects, one a file: errors, relations, buffers, locks on pages.
 //!
 //! All folders above (`storage`, `table_am`, `scan` and others) call the server through these names.
-//! - errors: `error` raises them, `full_errors` and `subtransaction` let them pass or catch them, `backtraces`
-//!   keeps messages short, `critical` makes them a PANIC
+//! - errors: `error` raises them, `full_errors` and `subtransaction` let them pass or catch them,
+//!   `backtraces` keeps messages short, `critical` makes them a PANIC
 //! - calling the server: `heap_am` calls heap's callbacks, `raw` and `guarded_run` call without pgrx's guard,
 //!   `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
 //! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
@@ -31,7 +31,6 @@ pub mod nesting;
 pub mod numbers;
 pub mod random;
 pub mod relation;
-pub mod shared_memory;
 pub mod slots;
 pub mod subtransaction;
 pub mod table_counts;

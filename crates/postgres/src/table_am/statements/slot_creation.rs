@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pgrx::pg_sys::{self, Oid, QueryDesc};
 
 use super::publication;
+use crate::compat::shared_memory::Shared;
 use crate::compat::{self, DecodingSlot};
 use crate::host::hooks::Chain;
 use crate::host::relation::Open;
-use crate::host::shared_memory::Shared;
 use crate::host::unguarded::{self, guarded};
 use crate::options;
 use crate::storage::decoding;

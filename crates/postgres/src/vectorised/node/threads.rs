@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pgrx::pg_sys;
 
-use crate::host::shared_memory::Shared;
+use crate::compat::shared_memory::Shared;
 use crate::options::settings::{MAX_THREADS, vectorised_min_rows};
 
 /// Threads are started for work that costs as much as reading so many times the rows for which the vectorised

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pgrx::pg_guard;
 use pgrx::pg_sys;
 
-use super::hooks::Chain;
 use crate::compat;
+use crate::host::hooks::Chain;
 
 /// A value of type `T` that all processes share.
 pub struct Shared<T> {
