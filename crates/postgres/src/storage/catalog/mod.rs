@@ -2,6 +2,7 @@
 //! tables.
 //!
 //! - `side_table`: their names, columns and keys; insertion, deletion, walks by index
+//! - `row_cursor`: one row of them, and who sees it
 //! - `by_heap`: walks over every tuple version, without the index
 //! - `indexes`: insertion into their indexes
 //!
@@ -9,4 +10,5 @@
 
 pub mod by_heap;
 pub mod indexes;
+pub mod row_cursor;
 pub mod side_table;
