@@ -256,7 +256,8 @@ impl Known {
         }
     }
 
-    /// What there is to know of a new number: whether its value equals an earlier one.
+    /// Compares the value of a new number with the values met before. The result says which number was the
+    /// first with an equal value; without an equal one it is the number itself.
     ///
     /// # Safety
     /// As `meet`, for one value.
