@@ -2,10 +2,10 @@
 //! was measured, what it did.
 //!
 //! Called by a host's EXPLAIN. `operators` walks the plan, `expressions` writes what it computes as SQL, and
-//! `text` puts the tree into lines. A host that shows structured formats goes over the tree itself: an
-//! operator is a group with a title and properties that holds the groups of its inputs, and a property says
-//! what kind of value it has. `Spelling` is what only the host can write. Invariants: nothing here runs the
-//! plan; what is shown is what runs, after all simplification.
+//! `text` puts the tree into lines. A host that shows structured formats goes over the tree itself. In the
+//! tree an operator is a group with a title and properties, and it holds the groups of its inputs. A property
+//! says what kind of value it has. `Spelling` is what only the host can write. Invariants: nothing here runs
+//! the plan; what is shown is what runs, after all simplification.
 
 mod expressions;
 mod operators;

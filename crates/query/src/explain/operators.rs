@@ -1,7 +1,7 @@
 //! The operators of a plan: one entry each, with what it computes by and from.
 //!
-//! Called by hosts. The walk goes down the plan and names the columns of each operator on the way back up,
-//! because an operator's expressions are told in the names of the columns below.
+//! Called by hosts. The walk goes down the plan and names the columns of each operator on the way back up.
+//! This order is needed because an operator's expressions use the names of the columns below.
 
 use std::sync::Arc;
 

@@ -81,9 +81,10 @@ pub enum Function {
     Negate,
     /// Absolute value of a number, checked.
     Absolute,
-    /// To this type: between Int16, Int32, Int64, Float32, Float64 and Numeric as the server casts (rounding
-    /// floats half to even, numerics half away from zero, range-checked; numerics get the scale they need),
-    /// Bool -> Int32, Date -> Timestamp, Timestamp -> Date (the day).
+    /// A cast to this type, as the server casts:
+    /// - between Int16, Int32, Int64, Float32, Float64 and Numeric. The range is checked. Floats round half
+    ///   to even, numerics half away from zero. Numerics get the scale they need.
+    /// - Bool -> Int32, Date -> Timestamp, Timestamp -> Date (the day).
     Cast(LogicalType),
     /// Numeric -> Numeric, rounded to this many digits after the point and shown with as many; declined where
     /// more than `precision` digits are needed.

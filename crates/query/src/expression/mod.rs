@@ -104,8 +104,8 @@ pub enum Expression {
     },
     /// The first that is not NULL.
     Coalesce(Vec<Expression>),
-    /// Whether the value equals one of the entries (a flat vector of the value's type): TRUE if so, NULL if
-    /// the value is NULL or none matches and one entry is NULL.
+    /// TRUE if the value equals one of the entries, which are a flat vector of the value's type. NULL if the
+    /// value is NULL. NULL also if no entry matches and one is NULL.
     In {
         /// Value looked for.
         value: Box<Expression>,

@@ -13,8 +13,9 @@ use crate::{Host, Members, Result, Source, Unit};
 pub(crate) struct Breaker {
     pending: Option<(Pipeline, Arc<dyn Sink>)>,
     ordered: bool,
-    /// For each column of the sink's rows the column of the pipeline's that decides which of them go
-    /// together: without a value there, the rows with that value here are missing and nothing else changes.
+    /// For each column of the sink's rows the column of the pipeline's rows that it was grouped by, if any.
+    /// If the pipeline leaves out all rows with one value in that column, the sink lacks the rows with this
+    /// value. Nothing else changes.
     deciding: Vec<Option<usize>>,
     context: Context,
     output: Option<Box<dyn Source>>,

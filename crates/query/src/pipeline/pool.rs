@@ -1,14 +1,17 @@
 //! Worker threads of one execution, and the work that a pipeline gives them.
 //!
 //! `Runner` and `Execution` own a `Job` each while a pipeline runs with workers. The main thread asks sources
-//! for units and puts them on the pool's queue; a worker takes a unit and a *lane* of its job (transforms and
-//! the sink's local part), runs the unit and puts the lane back. So a worker belongs to no job while it has
-//! nothing to do, and pipelines may nest (a source that is a pipeline itself). A job's own thread never waits
-//! for a unit that nobody runs: it takes it back and runs it.
+//! for units and puts them on the pool's queue. A worker takes a unit and a *lane* of its job, which is the
+//! transforms and the sink's local part. It runs the unit and puts the lane back. So a worker belongs to no
+//! job while it has nothing to do, and pipelines may nest (a source that is a pipeline itself). A job's own
+//! thread never waits for a unit that nobody runs: it takes it back and runs it.
 //!
-//! Invariants: a worker never calls the host; a job that is dropped, for whatever reason, waits until no
-//! worker runs any of it; a pool that is dropped joins its threads. A panic in a worker is an error of its
-//! job.
+//! A panic in a worker is an error of its job.
+//!
+//! Invariants:
+//! - a worker never calls the host;
+//! - a job that is dropped, for whatever reason, waits until no worker runs any of it;
+//! - a pool that is dropped joins its threads.
 
 use std::any::Any;
 use std::collections::VecDeque;

@@ -111,9 +111,9 @@ pub enum Plan {
         /// Groups expected, a hint.
         groups: f64,
     },
-    /// The groups of several sets of keys, from one pass over the input: a column for each key (NULL where
-    /// the row's set is without it), one for each aggregate, and the number of the set (Int32). A set without
-    /// keys gives one row, even of no input.
+    /// The groups of several sets of keys, from one pass over the input. The columns are one for each key,
+    /// one for each aggregate, and the number of the set (Int32). A key is NULL where the row's set is
+    /// without it. A set without keys gives one row, even of no input.
     GroupingSets {
         /// Input.
         input: Box<Plan>,

@@ -1,11 +1,11 @@
 //! Numbers for rows by value: what grouping and DISTINCT use.
 //!
-//! As long as rows can be coded as integers (`key_codes`), numbers are found by code: in an array with a
-//! place for each code where those are few compared with the rows, in an open-addressing table of integers
-//! otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot
-//! be coded are in a `RowSet`, from then on all of them. Rows of one column that come as codes of a
-//! dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are given in the
-//! order in which rows were first seen.
+//! As long as rows can be coded as integers (`key_codes`), numbers are found by code. If there are few
+//! possible codes compared with the rows, an array has a place for each code. Otherwise an open-addressing
+//! table of integers has the codes. When the codes of all rows change, the array or table is made anew from
+//! the values kept. Once a row cannot be coded, all rows are in a `RowSet`. Rows of one column that come as
+//! codes of a dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are
+//! given in the order in which rows were first seen.
 
 use std::sync::Arc;
 

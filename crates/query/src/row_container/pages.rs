@@ -1,10 +1,10 @@
 //! Batches in temporary files: written one after the other, read back in that order.
 //!
 //! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Rows of small
-//! batches are put together to one page, and pages are gathered to `BUFFER` bytes before they go to the file,
-//! which is made then: an operator of many partitions has many with a few rows each, and a page of a few rows
-//! costs as much to write, read and work on as one of hundreds. The file is this process's own; still, a page
-//! that is too short is an error and not a panic.
+//! batches are put together to one page, and pages are gathered up to `BUFFER` bytes before they go to the
+//! file. The file is made only then. The reason: an operator of many partitions has a few rows for each. A
+//! page of a few rows costs as much to write, read and work on as a page of hundreds. The file is this
+//! process's own; still, a page that is too short is an error and not a panic.
 
 use std::sync::Arc;
 

@@ -14,8 +14,8 @@ pub fn power_of_ten(exponent: u32) -> Result<i128> {
     vector::power_of_ten(exponent).ok_or(WIDE)
 }
 
-/// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so
-/// that no number is wider than the root and a little.
+/// The square root of `value` x 10^-`scale` at that scale, rounded half up. It is computed digit by digit, as
+/// on paper, so that no number is much wider than the root.
 pub fn square_root(value: i128, scale: u16) -> Result<i128> {
     // The root at `scale` digits is that of value x 10^scale as an integer; one digit more decides the
     // rounding.

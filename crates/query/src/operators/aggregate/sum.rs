@@ -1,9 +1,9 @@
 //! Exact sums and averages: of integers and of decimals.
 //!
-//! Each group has a 64-bit sum and a count; before a batch that could overflow one of the sums, all are added
-//! to 128-bit ones beside them and start again at zero. Whether it could is known from a bound: the greatest
-//! magnitude in each batch times its rows, added up. Decimals are summed as integers at the greatest scale
-//! met; digits shown are the greatest of the values summed, kept per group only where batches differ.
+//! Each group has a 64-bit sum and a count. Before a batch that could overflow one of the sums, all sums are
+//! added to 128-bit sums beside them and start again at zero. A bound says whether a batch could: the
+//! greatest magnitude in each batch times its rows, added up. Decimals are summed as integers at the greatest
+//! scale met; digits shown are the greatest of the values summed, kept per group only where batches differ.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The groups one thread has seen, and their states.
 //!
-//! When a table has outgrown its memory it takes no further groups: rows of the groups it has still go to
-//! their states, all others to temporary files by the hash of their keys. Each file is aggregated by a table
-//! of its own once the groups in memory were given out, and may spill again. Where several threads' tables
-//! come together, rows that one had no room for are looked up once more among the groups of all.
+//! When a table has outgrown its memory it takes no further groups. Rows of the groups it has still go to
+//! their states. All other rows go to temporary files by the hash of their keys. Each file is aggregated by a
+//! table of its own once the groups in memory were given out, and may spill again. Where several threads'
+//! tables come together, rows that one had no room for are looked up once more among the groups of all.
 
 use std::sync::Arc;
 

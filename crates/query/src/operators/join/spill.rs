@@ -1,9 +1,10 @@
-//! Joins whose kept side is larger than the memory they may use: both sides go to files by the hash of their
+//! Joins whose kept side is larger than the memory they may use. Both sides go to files by the hash of their
 //! keys, then each pair of files is joined by itself.
 //!
-//! `probe` hands over the left rows, `Join::rest` fetches the join's rows when all were seen. A pair whose
-//! kept rows are still too many is spread again by other bits of the hash, unless all its rows stay together:
-//! then they have one key and no spreading helps, so they are joined in memory whatever it takes.
+//! `probe` hands over the left rows, `Join::rest` fetches the join's rows when all were seen. A pair of files
+//! whose kept rows are still too many is spread again by other bits of the hash. If all its rows stay
+//! together, they have one key and no spreading helps. They are then joined in memory, however much that
+//! takes.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,10 +1,10 @@
 //! What the rows that a top-N sort has kept say about those to come: none is needed that comes after the last
 //! of them by the first key.
 //!
-//! `Sort` offers the bound to the source of its pipeline, which then decodes the other columns only of rows
-//! that may be among the first, and reads first what can come first (`Edge`), so that the bound rules out the
-//! rest unread; `SortedRows` of all threads move it when they thin out what they kept. Invariant: as many
-//! rows as are wanted do not come after the bound.
+//! `Sort` offers the bound to the source of its pipeline. The source then decodes the other columns only for
+//! rows that may be among the first. It reads first what can come first (`Edge`), so that the bound rules out
+//! the rest unread. The `SortedRows` of all threads move the bound when they drop kept rows that cannot be
+//! among the first. Invariant: at least as many rows as are wanted do not come after the bound.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, RwLock};

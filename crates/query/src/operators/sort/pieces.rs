@@ -1,10 +1,9 @@
 //! Sorting and selecting entries piece by piece, so that both may be interrupted.
 //!
 //! Called by `order` and by percentiles. Entries are split around a pivot, as quicksort does, until the
-//! pieces are short enough for the standard library to take only a few milliseconds each; in between, and
-//! while splitting, there are interrupt points. Pieces past the entries that are wanted are left as they are.
-//! Invariant: `order` tells any two entries apart (they carry their position), so that a split never leaves
-//! everything on one side.
+//! standard library sorts each piece in a few milliseconds. There are interrupt points between the pieces and
+//! while splitting. Pieces past the entries that are wanted are left as they are. Invariant: `order` tells
+//! any two entries apart (they carry their position), so that a split never leaves everything on one side.
 
 use std::cmp::Ordering;
 

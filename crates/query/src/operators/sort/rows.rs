@@ -1,10 +1,10 @@
 //! Rows that are collected, put in order and given back in batches. Used by Sort and by ordered aggregates.
 //!
 //! Rows beyond the memory are sorted and written to a temporary file, a run; at the end the runs are merged
-//! (`merge`). As many runs of one level as are merged at once become one of the next level right away, so
-//! that there are never many open files, whatever the number of rows. Where only the first rows are wanted,
-//! rows are thinned out to their number whenever enough of them came, and later batches are first compared
-//! with the last row that is wanted.
+//! (`merge`). As soon as one level has as many runs as one merge takes, they become one run of the next
+//! level. So there are never many open files, whatever the number of rows. If only the first rows are wanted,
+//! the others are dropped whenever enough rows came. Later batches are first compared with the last row that
+//! is wanted.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Where frames begin and end.
 //!
 //! Both ends only move forward within a partition. With ROWS and GROUPS they are computed from the row's
-//! place; with a RANGE offset each goes on from where it was for the row before, by the server's in_range
+//! place. With a RANGE offset each end goes on from its place for the row before, by the server's in_range
 //! tests. Invariant: a frame's end is never before its start.
 
 use vector::{LogicalType, Values, Vector, power_of_ten};

@@ -1,7 +1,7 @@
 //! The best row of frames that move forward.
 //!
-//! Used by `extremes`, and by `sums` for the digits that are shown. Of the frame's rows those are kept, in
-//! order, that no later row replaces: the first of them is the answer, and each row enters and leaves once.
+//! Used by `extremes`, and by `sums` for the digits that are shown. It keeps, in order, the rows of the frame
+//! that no later row replaces. The first of them is the answer. Each row enters and leaves once.
 
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ impl<V> Best<V> {
         Self { before, after: slide(false), row: None, reader: Reader::default() }
     }
 
-    /// The best row of the frame at a place, with its value, which `value` says, if the row has one;
+    /// The best row of the frame at a place, with its value. `value` gives a row's value, if it has one.
     /// `replaces` says whether a later value is at least as good as an earlier one.
     pub fn of(
         &mut self,

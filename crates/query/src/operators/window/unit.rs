@@ -1,7 +1,7 @@
 //! Computing the functions of a chunk, on whichever thread.
 //!
-//! A step does little, so that whoever runs the unit can look whether to go on: it puts the arguments
-//! together, prepares one function, or computes the results of one batch.
+//! A step does little, so that the thread that runs the unit can often check whether to go on. A step puts
+//! the arguments together, prepares one function, or computes the results of one batch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,12 +1,16 @@
 //! Regular expressions that match a whole text or nothing: `^...$`, matched here instead of by the host.
 //!
-//! What is understood is a part of PostgreSQL's advanced regular expressions in which it cannot be in doubt
-//! what the parts match: characters, `.`, sets of ASCII characters and ranges, each once or with `*`, `+` or
-//! `?`; `(?:text)` once or with `?`; captures that hold such items. No alternatives, no captures within
-//! captures, nothing that depends on a locale. The server gives each capture, and each stretch between
-//! captures, the longest part from the left with which the rest still matches. A matcher that goes back from
-//! the longest try of each item does the same if no stretch can take a part of the text in two ways:
-//! `is_certain` sees to that, by the bytes that items begin with.
+//! This file understands a part of PostgreSQL's advanced regular expressions, for which there is no doubt
+//! what each part of the pattern matches:
+//! - characters, `.`, sets of ASCII characters and ranges, each once or with `*`, `+` or `?`;
+//! - `(?:text)` once or with `?`;
+//! - captures that hold such items.
+//!
+//! It does not understand alternatives, captures within captures and anything that depends on a locale. The
+//! server gives each capture, and each stretch between captures, the longest part from the left with which
+//! the rest still matches. A matcher that goes back from the longest try of each item finds the same match,
+//! provided that no stretch can match one part of the text in two ways. `is_certain` checks this by the bytes
+//! that items begin with.
 
 /// A pattern.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! LIKE: the pattern is compiled once.
 //!
-//! A pattern is split at its `%` into parts of literal bytes and `_`. The first part stands at the start, the
-//! last at the end, those between are looked for one after the other, each as far left as it can be: that
-//! leaves the most for the rest, so no choice is ever taken back. Literals are found bytewise: in UTF-8 no
-//! character's bytes occur within another.
+//! A pattern is split at its `%` into parts of literal bytes and `_`. The first part stands at the start of
+//! the text and the last part at its end. The parts between are looked for one after the other, each as far
+//! left as possible. This leaves the most text for the parts that follow, so no choice is ever taken back.
+//! Literals are found bytewise: in UTF-8 no character's bytes occur within another.
 
 use memchr::memmem::Finder;
 use vector::{Bitmap, ByteView, Values};
