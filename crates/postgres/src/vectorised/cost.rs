@@ -1,8 +1,9 @@
 //! What a plan with vectorised nodes costs, to choose between two plans of one query.
 //!
 //! Called by `planner_hook`. The server's estimate of a replaced subtree stays in the node, for EXPLAIN and
-//! for the plan cache; here its operators count for the share of it that they take when they work on vectors.
-//! Invariant: a plan without vectorised nodes costs what the server says, disabled paths aside.
+//! for the plan cache. The costs here count only the share of the estimate that the operators take when they
+//! work on vectors. Invariant: a plan without vectorised nodes costs what the server says, disabled paths
+//! aside.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -106,9 +107,10 @@ fn saving(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
     all - (START + below + (all - sources).max(0.0) * OPERATORS)
 }
 
-/// Whether a plan without nested loops could cost less than this one, given what reading one of its tables as
-/// a whole costs: at the least that, on vectors, unless it stops early. Of statements with sub-plans that is
-/// not known: conditions that contain them raise the costs of scans, and may become joins.
+/// Whether a plan without nested loops could cost less than this one. `least` is the cost of reading one of
+/// its tables as a whole. A plan without nested loops costs at least as much on vectors, unless it stops
+/// early. Statements with sub-plans always count as beatable: conditions that contain sub-plans raise the
+/// costs of scans, and may become joins.
 ///
 /// # Safety
 /// As `statement`.

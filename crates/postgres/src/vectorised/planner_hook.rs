@@ -1,11 +1,11 @@
 //! The planner hook: plans a statement with the server's planner and lets `replace` put vectorised nodes into
 //! the finished plan.
 //!
-//! A statement that reads no columnar table, or small ones, leaves at once: `planner::path_hook` notes what
-//! columnar scans it offers. One that leaves work to the server's executor is planned a second time, without
-//! parallel workers, nested loops and merge joins, and the plan that costs less with its vectorised nodes is
-//! taken. Invariant: a cursor that could move backwards over the server's plan can move backwards over ours,
-//! through a Materialize node on top.
+//! A statement that reads no columnar table, or only small ones, leaves at once: `planner::path_hook` notes
+//! which columnar scans it offers. If a plan leaves work to the server's executor, the statement is planned a
+//! second time, without parallel workers, nested loops and merge joins. The hook takes the plan that costs
+//! less with its vectorised nodes. Invariant: a cursor that could move backwards over the server's plan can
+//! move backwards over ours, through a Materialize node on top.
 
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 

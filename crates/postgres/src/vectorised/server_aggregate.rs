@@ -1,9 +1,9 @@
 //! Aggregates of the server's that `query` does not know: their own transition and final functions, called on
 //! the main thread for values that `query` collected and put in order.
 //!
-//! Made by `translate::aggregate` for built-in aggregates. The functions see what they see in the server's
-//! executor: a state of their own kind in a memory that lives as long as the group, and an aggregate as their
-//! context. Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
+//! Made by `translate::aggregate` for built-in aggregates. The functions see the same as in the server's
+//! executor. Each group has a state of their own kind, in memory that lives as long as the group. Their
+//! context is an aggregate. Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
 
 use std::sync::{Arc, Mutex};
 

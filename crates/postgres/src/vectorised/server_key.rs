@@ -2,11 +2,13 @@
 //! interval, enum, ranges, text under non-deterministic collations.
 //!
 //! Made by `translate::keys`; operators then group, join and sort by the numbers. Every different byte string
-//! gets a number (`query`'s `Numbering`), and is shown to the type's hash and equality functions once: one
-//! that equals an earlier one stands for it. Two numbers are compared by the type's comparison function, and
-//! once that was asked often, by ranks that it gave them all: a top-N asks too little for ranks to pay, a
-//! sort does not. Invariant: all of it happens on the main thread; a number keeps its meaning, and two
-//! numbers their order, as long as the node lives.
+//! gets a number (`query`'s `Numbering`). The type's hash and equality functions see it once. If its value
+//! equals an earlier one, the earlier number stands for both. The type's comparison function compares two
+//! numbers. Once it was called often, all numbers are put in its order and get ranks; from then on ranks are
+//! compared. A sort makes enough comparisons for ranks to pay, a top-N does not.
+//!
+//! Invariant: all of it happens on the main thread; a number keeps its meaning, and two numbers their order,
+//! as long as the node lives.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -1,10 +1,11 @@
 //! The columns of a vectorised node, for those who look where a value comes from.
 //!
-//! Called by `replace` for each node that it makes. The server has it that the list of columns of a custom
-//! scan mentions tables, never nodes below it. That of the kept subtree mentions those: EXPLAIN finds them,
-//! as the new node names the same plans below it, but pg_qualstats looks for their states, finds none, and
-//! ended the server. So a column that is only handed on from a node below is replaced by what it comes from,
-//! down to columns of tables. Expressions stay as they are: nobody follows them.
+//! Called by `replace` for each node that it makes. The server expects that the list of columns of a custom
+//! scan mentions tables, never nodes below it. But the list of the kept subtree mentions such nodes. EXPLAIN
+//! finds them, because the new node names the same plans below it. pg_qualstats looks for their states and
+//! finds none, which ended the server. So a column that is only handed on from a node below is replaced by
+//! what it comes from, down to columns of tables. Expressions stay as they are, because no reader follows
+//! them.
 //!
 //! Invariant: type, modifier and collation of a column stay. What would become too long, as expressions that
 //! use one another several times do, is hidden in a cast that does nothing.

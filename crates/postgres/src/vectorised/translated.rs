@@ -1,8 +1,8 @@
 //! A subtree of the server's finished plan in the terms of `query`: what `translate` makes and the node runs.
 //!
-//! Made twice for every vectorised node: while planning, with no value known, only to see that everything
-//! below is understood; and when the node starts, with the values that parameters and stable expressions have
-//! then. Invariant: pointers into the plan tree live as long as the plan.
+//! It is made twice for every vectorised node. While planning no value is known: the translation only shows
+//! that everything below is understood. When the node starts, it has the values that parameters and stable
+//! expressions have then. Invariant: pointers into the plan tree live as long as the plan.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -43,9 +43,9 @@ pub struct Origin {
     pub plan: *mut pg_sys::Plan,
 }
 
-/// Where the parts of a translation come from that only the server can show in its words, for EXPLAIN:
-/// constants (and what stands for values that are not known yet) and calls of its functions. A part is known
-/// by its address, which stays its own because it is kept here.
+/// For EXPLAIN: where the parts of a translation come from that only the server can show in its words. These
+/// parts are calls of its functions, constants, and what stands for values that are not known yet. A part is
+/// known by its address, which stays its own because the part is kept here.
 #[derive(Default)]
 pub struct Origins {
     values: Vec<(Arc<Vector>, Origin)>,
@@ -138,8 +138,8 @@ pub struct Reason(pub Cow<'static, str>);
 pub struct Remaining {
     /// Its place among all inputs.
     pub place: usize,
-    /// It has no rows for the values of now, which change from one start of the node to the next; it stays
-    /// where it is so that every start has the same operators.
+    /// True if the input has no rows for the current values, which change from one start of the node to the
+    /// next. The input stays in its place so that every start has the same operators.
     pub idle: bool,
 }
 
@@ -152,8 +152,8 @@ pub trait Values {
     /// Computing it fails, which is an error of the query if a row asks for it.
     fn value(&mut self, expression: Node<'_>) -> Result<Option<(Datum, bool)>, Reason>;
 
-    /// What the values of now leave of the inputs of an Append or MergeAppend that has so many, where they
-    /// say which partitions can have rows: all, unless there is a statement that runs.
+    /// The inputs of an Append or MergeAppend of `inputs` inputs that the current values leave. The values
+    /// may say which partitions can have rows. All inputs are left unless a statement runs.
     fn remaining(
         &mut self,
         inputs: usize,
@@ -162,15 +162,15 @@ pub trait Values {
         Ok((0..inputs).map(|place| Remaining { place, idle: false }).collect())
     }
 
-    /// What is kept from one start of the node to the next: functions of the server's, by the part of the
-    /// plan that calls them. None where nothing is.
+    /// The server's functions that are kept from one start of the node to the next, by the part of the plan
+    /// that calls them. None if nothing is kept.
     fn kept(&mut self) -> Option<&mut Kept> {
         None
     }
 }
 
-/// Functions of the server's, by the part of the plan that calls them. What else a translation makes of the
-/// server's is gone at the next one.
+/// The server's functions, by the part of the plan that calls them. Everything else of the server's that a
+/// translation makes is gone at the next translation.
 pub struct Kept {
     memory: pg_sys::MemoryContext,
     functions: Vec<(*mut pg_sys::Node, Arc<dyn Any + Send + Sync>)>,

@@ -1,8 +1,9 @@
 //! Runs templates' programs forwards: rows of literal bytes and hole contents, put end to end.
 //!
 //! Called by the template node for whole chunks and for taken rows alike. Idea: each path column becomes a
-//! *lane* that gives its next value cheaply (a dictionary's short entries lie in slots of 16 bytes that are
-//! stored with one move), and a row costs one short loop over its program's steps. Nothing here knows jsonb.
+//! *lane* that gives its next value cheaply. For example, a dictionary's short entries lie in slots of 16
+//! bytes, and one move stores such an entry. So a row costs one short loop over its program's steps. Nothing
+//! here knows jsonb.
 //!
 //! Invariant: a row never writes past the `limit` declared for all rows; programs, codes and numbers may be
 //! anything, wrong ones give `Corrupt`.

@@ -1,7 +1,7 @@
 //! What the node that hands out rows remembers, and how it is read off the finished plan.
 //!
-//! Whether rows can go straight to the result slot, and which conditions may be kept by dictionary code, are
-//! decided here once per execution, so that nothing of it has to be stored in the plan.
+//! It decides once per execution whether rows can go straight to the result slot, and which conditions may be
+//! kept by dictionary code. So the plan need not store either.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, TupleTableSlot};

@@ -1,10 +1,12 @@
 //! Subqueries that the server would run once for every outer row, as joins.
 //!
-//! Called by `planner_hook` on the copy of a query that is planned a second time; the plan that comes of it
-//! only counts if it costs less. Two shapes, in WHERE at the top of a query or of one inside it: a comparison
-//! with an aggregate over rows that equal the outer row's (`scalar`), and NOT IN where nothing can be NULL
-//! (`not_in`). Everything else stays as it is. Invariant: the query keeps its rows, and evaluates nothing
-//! that could raise an error on rows it did not look at before.
+//! Called by `planner_hook` on the copy of a query that is planned a second time. The resulting plan is taken
+//! only if it costs less. Two shapes are rewritten, in WHERE at the top of a query or of one inside it:
+//! - a comparison with an aggregate over rows that equal the outer row's (`scalar`);
+//! - NOT IN where nothing can be NULL (`not_in`).
+//!
+//! Everything else stays as it is. Invariant: the query keeps its rows, and evaluates nothing that could
+//! raise an error on rows it did not look at before.
 
 mod not_in;
 mod scalar;

@@ -1,11 +1,15 @@
 //! How many threads an execution may have.
 //!
-//! The node asks at each start. Little work gets none, as starting a thread would take longer. A query gets
-//! as many workers as Gather would ask for, at most `colonnade.max_threads` with the backend's own thread;
-//! all queries of the cluster together at most `max_parallel_workers` and `max_worker_processes`, counted in
-//! shared memory. Parallel workers of the server get none. Invariant: what was reserved is given back when
-//! the reservation is dropped, also after an ERROR; a backend that dies otherwise takes the shared memory
-//! with it.
+//! The node asks for workers at each start:
+//! - little work gets none, because to start a thread would take longer;
+//! - a query gets as many workers as Gather would ask for;
+//! - the workers and the backend's own thread are at most `colonnade.max_threads`;
+//! - all queries of the cluster together have at most `max_parallel_workers` and `max_worker_processes`,
+//!   counted in shared memory;
+//! - parallel workers of the server get none.
+//!
+//! Invariant: reserved workers are given back when the reservation is dropped, also after an ERROR. A backend
+//! that dies otherwise takes the shared memory with it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

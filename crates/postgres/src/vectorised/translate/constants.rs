@@ -82,9 +82,9 @@ pub fn is_value(node: Node<'_>) -> bool {
             || node.is_volatile())
 }
 
-/// True for an expression without columns that may be evaluated where no row asks for it, because it does not
-/// fail: parameters, the time, and what is usually done with them. Anything else is computed for the rows
-/// that reach it.
+/// True for an expression without columns that may be evaluated although no row asks for it, because it does
+/// not fail. Such expressions are parameters, the time, and the usual functions of these. Any other
+/// expression is computed only for the rows that reach it.
 pub(super) fn is_certain(node: Node<'_>) -> bool {
     use tree::Expression as E;
     let all = |list: List<'_>| list.iter().all(is_certain);

@@ -39,9 +39,9 @@ pub fn all(context: &mut Context<'_>, list: List<'_>, scope: Scope<'_>) -> Resul
     list.iter().map(|part| expression(context, part, scope)).collect()
 }
 
-/// The conditions of a node, in the server's order. Several become one where no function of the server's is
-/// called: such a function sees only rows for which all conditions before it are TRUE, not NULL, because row
-/// security may be among them.
+/// The conditions of a node, in the server's order. Several conditions become one if none of them calls a
+/// function of the server. Such a function may see only rows for which all conditions before it are TRUE, not
+/// NULL, because row security may be among these.
 pub fn conditions<'a>(
     context: &mut Context<'_>,
     conditions: impl IntoIterator<Item = Node<'a>>,

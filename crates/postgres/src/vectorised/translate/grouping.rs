@@ -1,10 +1,12 @@
 //! Agg and Group nodes.
 //!
-//! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes
-//! chained for several grouping sets; where sorted grouping left its groups in order and somebody may rely on
-//! it, they are sorted afterwards. Other columns that the node mentions are those of a group's first row, as
-//! on the server: such that depend on the grouped ones (GROUP BY a primary key), and such that need not (the
-//! inner side of `IN (SELECT a / 4 ...)` made unique, where the join computes `a / 4` again).
+//! All of the server's strategies compute the same groups, so all become one operator. The nodes chained for
+//! several grouping sets also become one operator. The server's sorted grouping gives its groups in order. If
+//! a reader may rely on that order, the groups are sorted afterwards.
+//!
+//! The node may mention columns that are not grouped. Their values are those of a group's first row, as on
+//! the server. Some of them depend on the grouped ones (GROUP BY a primary key). Others do not: the inner
+//! side of `IN (SELECT a / 4 ...)` is made unique, and the join computes `a / 4` again.
 
 use pgrx::pg_sys;
 use query::{Aggregate, Expression, Plan, SortKey, TextOrder};

@@ -1,9 +1,9 @@
 //! Hash joins.
 //!
-//! The server's inner side is the one that is kept, but for semi and anti joins, which keep the side that is
-//! expected to have fewer rows, and inner joins whose outer side is expected to be far smaller. Join clauses
-//! are pairs of expressions over the outer and the inner side; further clauses of the join decide about
-//! pairs, conditions of the node about joined rows.
+//! A join keeps the server's inner side, with two exceptions. Semi and anti joins keep the side that is
+//! expected to have fewer rows. An inner join keeps its outer side if that is expected to be far smaller.
+//! Join clauses are pairs of expressions over the outer and the inner side. Further clauses of the join
+//! decide about pairs, conditions of the node about joined rows.
 
 use pgrx::pg_sys;
 use query::{Expression, JoinKind, Plan};
@@ -150,9 +150,9 @@ fn joined(
     Ok(Relation { plan: subplan::filtered(context, joined, after, scope)?, columns })
 }
 
-/// Whether the outer side of an inner join takes so much less memory that it is kept instead: the scan of the
-/// other side then decodes most columns for rows with a partner only. The server has reasons to keep the
-/// inner side that do not show in a plan, so it has to be much.
+/// Whether the outer side of an inner join takes so much less memory that it is kept instead. The scan of the
+/// other side then decodes most columns only for rows with a partner. The difference has to be large, because
+/// the server has reasons to keep the inner side that do not show in a plan.
 fn is_far_smaller(outer: tree::Plan<'_>, inner: tree::Plan<'_>) -> bool {
     const TIMES: f64 = 4.0;
     const MANY_ROWS: f64 = 10_000.0;
@@ -170,9 +170,10 @@ fn existence_kept(kind: JoinKind, outer: tree::Plan<'_>, inner: tree::Plan<'_>) 
     }
 }
 
-/// The server may join the distinct rows of one side where the query only asks whether there is one. Where
-/// none of their columns is read and the other side is expected to be smaller than what they are made from,
-/// that is a semi join with the other side kept: nothing has to be made distinct.
+/// A semi join that keeps the `other` side, in place of a join with distinct rows. The server may join the
+/// distinct rows of one side where the query only asks whether there is one. If no column of the distinct
+/// rows is read, a semi join gives the same, and no rows have to be made distinct. It is used if the other
+/// side is expected to be smaller than the input of the distinct rows.
 fn of_distinct(
     distinct: &Plan,
     distinct_node: tree::Plan<'_>,

@@ -1,5 +1,5 @@
-//! `x NOT IN (SELECT y ...)` that the server keeps as a sub-plan, as a null-aware anti join; `x IN (SELECT y
-//! ...)` that it could not pull up, as a semi join.
+//! Sub-plans as joins. `x NOT IN (SELECT y ...)` that the server keeps as a sub-plan becomes a null-aware
+//! anti join. `x IN (SELECT y ...)` that it could not pull up becomes a semi join.
 //!
 //! Called with the conditions of scans, subqueries and joins. The sub-plan must not depend on the outer row
 //! and compare columns for equality. Whether it is true for a row is all that matters of a condition, so the

@@ -1,8 +1,9 @@
 //! Window functions.
 //!
 //! A WindowAgg computes the functions of one window over input that is in its order. Run conditions
-//! (`row_number() <= 10`) only save the server work: the topmost WindowAgg leaves out rows for which they are
-//! not TRUE, which is a filter here; below it their rows are left out by the topmost one's own conditions.
+//! (`row_number() <= 10`) only save the server work. The topmost WindowAgg leaves out rows for which its run
+//! conditions are not TRUE; here this is a filter. Run conditions of a lower WindowAgg are not translated:
+//! the topmost one's own conditions leave out the same rows.
 
 use pgrx::pg_sys::{self, Datum};
 use query::{

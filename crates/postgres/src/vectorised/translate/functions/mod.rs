@@ -1,9 +1,9 @@
 //! What the server's functions and operators are in `query`.
 //!
-//! Comparison operators are known by their operator family and the types they take; everything else by the
-//! fixed OID of its `pg_proc` row, in one file for numbers, one for dates and one for text. Invariant: a
-//! function that is not listed is declined; arguments get casts so that a `query::Function` sees just the
-//! types it names.
+//! Comparison operators are known by their operator family and the types they take. All other functions are
+//! known by the fixed OID of their `pg_proc` row. There is one file for numbers, one for dates and one for
+//! text. Invariant: a function that is not listed is declined; arguments get casts so that a
+//! `query::Function` sees just the types it names.
 
 mod dates;
 mod numbers;
