@@ -1,4 +1,4 @@
-//! Vectors of a chunk become the Datums of a batch.
+//! Makes the Datums of a batch from the vectors of a chunk.
 //!
 //! Called by both readers: `rows` for what it hands out, `vectors` for rows that it has to check one by one.
 

@@ -1,4 +1,4 @@
-//! What a scan of a table has, whether its rows or its vectors are read, and how it is read off the plan.
+//! The part of a scan that both kinds of node share, and how it is read off the plan.
 //!
 //! Made once per execution, before the first row, by the nodes in `rows` and `vectors`. Invariant: opening
 //! costs the same for a table of any size; stripes are looked up at the first row.

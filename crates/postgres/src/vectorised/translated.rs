@@ -19,16 +19,16 @@ use crate::host::tree::{Node, Typed};
 /// A plan subtree in our terms.
 #[derive(Debug)]
 pub struct Translated {
-    /// What to compute; its scans name sources by their position below.
+    /// The plan to run; its scans name sources by their position below.
     pub plan: query::Plan,
     /// Where rows come from.
     pub sources: Vec<SourceSpec>,
-    /// Those of them, by position, that have none for the values of now, and are not to be asked.
+    /// The positions of sources that have no rows for the current values and must not be asked.
     pub idle: Vec<usize>,
     /// The sources of partitions, of each partitioned table of which one is likely to be left by values that
     /// are not known yet.
     pub alternatives: Vec<Vec<Range<usize>>>,
-    /// What the server sees of each column of the plan: one for each entry of the subtree's target list.
+    /// The server's view of each column of the plan: one for each entry of the subtree's target list.
     pub columns: Vec<OutputColumn>,
     /// What its constants and calls of the server's functions were.
     pub origins: Origins,
@@ -143,8 +143,7 @@ pub struct Remaining {
     pub idle: bool,
 }
 
-/// Values of what is not a column: parameters and stable expressions. Asked only about parts of the plan that
-/// is translated.
+/// The values of parameters and stable expressions. Asked only about parts of the plan that is translated.
 pub trait Values {
     /// The value of an expression without columns and whether it is NULL; None where no value is known yet.
     ///

@@ -5,8 +5,8 @@
 //! bytes, and one move stores such an entry. So a row costs one short loop over its program's steps. Nothing
 //! here knows jsonb.
 //!
-//! Invariant: a row never writes past the `limit` declared for all rows; programs, codes and numbers may be
-//! anything, wrong ones give `Corrupt`.
+//! Invariant: a row never writes past the `limit` declared for all rows. Programs, codes and numbers may be
+//! anything; wrong ones give `Corrupt`.
 
 use std::sync::Arc;
 

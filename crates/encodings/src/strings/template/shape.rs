@@ -3,9 +3,9 @@
 //! Called by the template encoder when no known template fits a value. `server_bytes::jsonb` knows the layout
 //! of documents.
 //!
-//! Nothing is trusted: the value may be any bytes. What comes out is only a proposal, which the matcher
-//! proves or refuses byte by byte. Scalars become holes, so values that differ only in them share a template;
-//! keys, array lengths, nesting and NULLs make the template.
+//! Nothing is trusted: the value may be any bytes. The template is only a proposal, which the matcher proves
+//! or refuses byte by byte. Scalars become holes, so values that differ only in them share a template; keys,
+//! array lengths, nesting and NULLs make the template.
 
 use std::collections::HashMap;
 

@@ -57,7 +57,7 @@ pub unsafe fn query(query: *mut Query) {
     }
 }
 
-/// Whether a query's rows are computed once, by one SELECT, and nobody locks them.
+/// Whether a query's rows are computed once, by one SELECT, and are not locked.
 fn is_plain(query: &Query) -> bool {
     query.commandType == pg_sys::CmdType::CMD_SELECT
         && query.setOperations.is_null()
@@ -184,8 +184,8 @@ fn sides(expr: Typed<'_, pg_sys::OpExpr>) -> Option<(Node<'_>, Node<'_>)> {
     (args.len() == 2).then(|| args.get(0).zip(args.get(1)))?
 }
 
-/// True for columns of queries further out than the next one. Queries are not nested deeper than this in
-/// practice; those that are stay as they are.
+/// True for columns of queries further out than the next one. Queries are seldom nested that deep; a query
+/// that is stays as it is.
 fn looks_far_out(node: Node<'_>, from: i32) -> bool {
     (from..from + 16).any(|level| node.has_columns_of_level(level))
 }

@@ -10,8 +10,8 @@
 //! - `pruning` says which partitions these values leave;
 //! - `host` is what a running plan asks of the server.
 //!
-//! Invariant: the node never runs where rows may be looked at again one by one (EvalPlanQual) or backwards:
-//! it has no such flag, and falls back under EvalPlanQual.
+//! Invariant: the node never runs backwards, and never where single rows are checked again (EvalPlanQual). It
+//! has no flag for backward scans, and it falls back under EvalPlanQual.
 
 mod fallback;
 mod host;
@@ -130,8 +130,8 @@ unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
             if !(*custom).ss.ps.chgParam.is_null() {
                 pg_sys::UpdateChangedParamSet(child, (*custom).ss.ps.chgParam);
             }
-            // Those with changed parameters are restarted when they are first asked, if ever: a pruned
-            // partition is not.
+            // Children with changed parameters are restarted when they are first asked. A pruned partition is
+            // never asked.
             if (*child).chgParam.is_null() {
                 pg_sys::ExecReScan(child);
             }

@@ -1,7 +1,7 @@
 //! Constants, and expressions without columns, which become constants once their value is known.
 //!
-//! Called by `expressions` and by whoever needs a value of the plan's (limits, offsets, options of
-//! functions). Invariant: what may fail is not evaluated where no row asks for it.
+//! Called by `expressions`, and by files that need a value of the plan (limits, offsets, options of
+//! functions). Invariant: an expression that may fail is not evaluated where no row asks for it.
 
 use std::sync::Arc;
 
@@ -58,8 +58,8 @@ pub fn value(context: &mut Context<'_>, node: Node<'_>) -> Result<Option<Datum>,
     Ok(value.and_then(|(datum, is_null)| (!is_null).then_some(datum)))
 }
 
-/// As `value`, for those to whom NULL is not the same as a value that is not known yet: the value and whether
-/// it is NULL.
+/// As `value`, for callers that must tell NULL from a value that is not known yet: the value and whether it
+/// is NULL.
 pub fn value_or_null(context: &mut Context<'_>, node: Node<'_>) -> Result<Option<(Datum, bool)>, Reason> {
     if let tree::Expression::Const(value) = node.expression() {
         return Ok(Some((value.constvalue, value.constisnull)));

@@ -1,9 +1,9 @@
 //! From the server's expressions to `query::Expression`.
 //!
 //! Called for target lists, conditions, keys and arguments. The walk owns structure (boolean logic, NULL
-//! tests, CASE, IN); `functions` knows what functions and operators mean, `scope` what columns stand for, and
-//! `constants` what has no columns. Invariant: an expression is translated only where `query` gives the
-//! server's value, NULL or error for every row.
+//! tests, CASE, IN). `functions` knows what functions and operators mean, `scope` knows what columns stand
+//! for, and `constants` translates expressions without columns. Invariant: an expression is translated only
+//! where `query` gives the server's value, NULL or error for every row.
 
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Function};
@@ -238,7 +238,7 @@ fn branch(context: &mut Context<'_>, node: Node<'_>, scope: Scope<'_>) -> Result
     for_some_rows(context, |context| expression(context, node, scope))
 }
 
-/// What `translate` makes is computed for some rows only.
+/// Runs `translate` for an expression that is computed for some rows only.
 pub fn for_some_rows<T>(
     context: &mut Context<'_>,
     translate: impl FnOnce(&mut Context<'_>) -> Result<T, Reason>,
@@ -259,7 +259,8 @@ fn has_branches(node: Node<'_>) -> bool {
     node.contains(|tag| matches!(tag, NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr))
 }
 
-/// Whether an expression may be written several times: those in one another would double with each level.
+/// Whether an expression may be written several times. Expressions inside one another would double with each
+/// level.
 fn is_small(expression: &Expression) -> bool {
     fn rest(expression: &Expression, left: usize) -> Option<usize> {
         let left = left.checked_sub(1)?;

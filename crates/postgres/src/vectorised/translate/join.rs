@@ -25,7 +25,7 @@ pub fn hash_join(context: &mut Context<'_>, join: Typed<'_, pg_sys::HashJoin>) -
     joined(context, node, hash.plan().input(), &clauses, &quals)
 }
 
-/// A merge join: its sorts are left out, so nobody may rely on the order of its rows.
+/// A merge join. Its sorts are left out, so its reader must not rely on the order of its rows.
 pub fn merge_join(
     context: &mut Context<'_>,
     join: Typed<'_, pg_sys::MergeJoin>,
@@ -40,7 +40,7 @@ pub fn merge_join(
     joined(context, node, node.plan().second_input(), &clauses, &quals)
 }
 
-/// A nested loop without parameters: what it compares for equality becomes the keys.
+/// A nested loop without parameters. The expressions that it compares for equality become the keys.
 pub fn nested_loop(
     context: &mut Context<'_>,
     join: Typed<'_, pg_sys::NestLoop>,
@@ -56,7 +56,7 @@ pub fn nested_loop(
     let (clauses, others): (Vec<_>, Vec<_>) =
         node.conditions().iter().partition(|&clause| is_outer_with_inner(clause));
     let inner = node.plan().second_input();
-    // Without keys every pair is looked at, which only pays where one side is known to be tiny.
+    // Without keys every pair is compared, which only pays where one side is known to be tiny.
     if clauses.is_empty() && inner.plan_rows > 1.5 {
         return decline("nested loop without an equality");
     }
@@ -122,7 +122,7 @@ fn joined(
         // The server looks for the first match only.
         return decline("condition of a semi join that may raise an error");
     }
-    // What stands above a join that keeps its outer side sees nothing but that.
+    // A semi or anti join that keeps its outer side gives only the columns of that side.
     let outers = if kind.gives_left() { outers } else { outer.columns.clone() };
     let scope = Scope::Inputs { outer: &outers, inner: &inners };
     let columns = target_list(context, plan, scope)?;
@@ -160,7 +160,7 @@ fn is_far_smaller(outer: tree::Plan<'_>, inner: tree::Plan<'_>) -> bool {
     inner.plan_rows >= MANY_ROWS && outer.plan_rows < inner.plan_rows && bytes(outer) * TIMES < bytes(inner)
 }
 
-/// A semi or anti join keeps whichever side the server expects to be smaller.
+/// A semi or anti join keeps the side that the server expects to be smaller.
 fn existence_kept(kind: JoinKind, outer: tree::Plan<'_>, inner: tree::Plan<'_>) -> JoinKind {
     let outer_is_smaller = outer.plan_rows < inner.plan_rows;
     match kind {
