@@ -21,7 +21,7 @@ use crate::{Error, Result};
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 const TEXT: u64 = 0xa076_1d64_78bd_642f;
-/// What NULL hashes as.
+/// The hash of NULL.
 const NULL: u64 = 0x8ebc_6af0_9c88_c6e3;
 
 /// Folds the product of two numbers.
@@ -125,8 +125,8 @@ pub fn hash_view(view: ByteView) -> u64 {
     hash_wide(view.inline_key())
 }
 
-/// A hasher for the standard library's sets and maps, where nobody can choose values that collide. The first
-/// word written hashes as `hash_int` of it.
+/// A hasher for the standard library's sets and maps, for values that no user can choose so that they
+/// collide. The first word written hashes as `hash_int` of it.
 #[derive(Debug, Default)]
 pub struct ValueHasher(u64);
 

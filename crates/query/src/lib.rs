@@ -7,9 +7,9 @@
 //! transforms that run on the thread that took the unit, and a sink. A sink that has seen all rows becomes
 //! the source of the next pipeline.
 //!
-//! Exactness: every operator gives the host's own answer or `Error::Decline`s, upon which the host runs the
-//! query itself. An error that SQL defines (overflow, division by zero) is an `Error::Sql`; the host repeats
-//! the query with its own executor where no row was handed out yet.
+//! Exactness: every operator gives the host's own answer or declines (`Error::Decline`). Then the host runs
+//! the query itself. An error that SQL defines (overflow, division by zero) is an `Error::Sql`. If no row was
+//! handed out yet, the host repeats the query with its own executor.
 #![deny(unsafe_code)]
 
 mod derive;

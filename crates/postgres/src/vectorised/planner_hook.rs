@@ -31,7 +31,7 @@ pub unsafe fn install() {
     }
 }
 
-/// What a query is planned with, beside itself.
+/// The arguments of the planner beside the query.
 #[derive(Clone, Copy)]
 struct Request {
     query_string: *const std::ffi::c_char,
@@ -171,7 +171,7 @@ unsafe fn materialised(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
         for target in Plan::new(plan).iter().flat_map(|plan| plan.targets().iter()) {
             let expression = target.expr();
             let entry = pg_sys::flatCopyTargetEntry(target.as_ptr());
-            // The server's planner leaves constants what they are, for those who show plans.
+            // The server's planner leaves constants as they are, for code that shows plans.
             if !matches!(expression.expression(), Expression::Const(_)) {
                 let (kind, typmod) = (expression.type_oid(), expression.typmod());
                 let (place, collation) = (target.resno, expression.collation());
@@ -184,7 +184,8 @@ unsafe fn materialised(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
     }
 }
 
-/// The statement of a cursor, whose reader may want to move back: only those carry options of their own.
+/// True for the statement of a cursor whose reader may want to move back. Only such statements carry options
+/// of their own.
 const fn may_scroll(cursor_options: i32) -> bool {
     let everyone = pg_sys::CURSOR_OPT_PARALLEL_OK
         | pg_sys::CURSOR_OPT_GENERIC_PLAN

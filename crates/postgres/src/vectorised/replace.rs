@@ -44,7 +44,7 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
             return false;
         }
         tree(&raw mut (*stmt).planTree, subplans, None, false);
-        // EXISTS, and whoever reads a CTE, may stop at any row.
+        // EXISTS, and a reader of a CTE, may stop at any row.
         places(subplans).into_iter().for_each(|slot| tree(slot, subplans, None, true));
         true
     }
@@ -96,7 +96,7 @@ unsafe fn tree(
         Err(reason) => reason,
     };
     if super::translate::is_columnar(plan) {
-        // What keeps the scan itself says more than what keeps those above it.
+        // The reason that keeps the scan itself says more than the reasons that keep the nodes above it.
         if let Some(above) = above {
             // SAFETY: the sub-plans of the caller's statement; the scan is one of ours.
             unsafe {
@@ -163,7 +163,7 @@ unsafe fn trees_below(
             if !is_restarted(plan, child) {
                 tree(child, subplans, above, partly);
             } else if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
-                // What is below the node that is restarted keeps its rows.
+                // The nodes below the restarted node keep their rows.
                 children(*child).into_iter().for_each(|below| tree(below, subplans, above, partly));
             }
         }

@@ -44,7 +44,7 @@ struct Inner {
 // SAFETY: it is only used on the main thread, and dropping it frees nothing of the server's.
 unsafe impl Send for Inner {}
 
-/// What a running aggregate has; all of it is the server's memory.
+/// The parts of a running aggregate; all of them are the server's memory.
 #[derive(Clone, Copy)]
 struct Running {
     step: pg_sys::FunctionCallInfo,
@@ -375,7 +375,7 @@ impl HostAggregate for ServerAggregate {
                 batch(self.may_hold_back, || attempt(self.may_hold_back, || running.result()))?;
             writer.push_value(value, is_null);
             pg_sys::MemoryContextReset(running.work);
-            // What it has is of no use any more.
+            // The state is of no use any more.
             pg_sys::MemoryContextReset(running.group);
             running.state = (Datum::null(), true);
         }

@@ -34,12 +34,12 @@ pub struct ServerExpression {
     inner: Mutex<Inner>,
 }
 
-/// What belongs to the server: the expression, and its state once it was asked.
+/// The parts that belong to the server: the expression, and its state once it was first evaluated.
 struct Inner {
     tree: *mut pg_sys::Node,
     types: Vec<Oid>,
     memory: pg_sys::MemoryContext,
-    /// Who began.
+    /// The user who began the execution.
     identity: Identity,
     prepared: Option<Prepared>,
 }
@@ -181,7 +181,7 @@ unsafe extern "C-unwind" fn may_not_call(function: Oid, _data: *mut c_void) -> b
     unsafe { !built_in || !compat::may_execute(function) || pg_sys::get_func_retset(function) }
 }
 
-/// What takes the place of what.
+/// The expressions to replace, and their replacements.
 struct Replace<'a> {
     parts: &'a [Node<'a>],
     parameters: &'a [*mut pg_sys::Node],

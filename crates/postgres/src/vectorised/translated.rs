@@ -30,7 +30,7 @@ pub struct Translated {
     pub alternatives: Vec<Vec<Range<usize>>>,
     /// The server's view of each column of the plan: one for each entry of the subtree's target list.
     pub columns: Vec<OutputColumn>,
-    /// What its constants and calls of the server's functions were.
+    /// The server's expressions that its constants and calls of server functions came from.
     pub origins: Origins,
 }
 
@@ -53,7 +53,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// What an expression of the server's became.
+    /// Notes the expression of the server's that a translation came from.
     pub fn note(&mut self, made: &Expression, origin: Origin) {
         match made {
             Expression::Constant(value) => self.note_value(value, origin),
@@ -68,17 +68,17 @@ impl Origins {
         }
     }
 
-    /// What a constant was.
+    /// Notes the expression that a constant came from.
     pub fn note_value(&mut self, value: &Arc<Vector>, origin: Origin) {
         self.values.push((Arc::clone(value), origin));
     }
 
-    /// What a constant was: the outermost expression that gave it.
+    /// The outermost expression that gave a constant.
     pub fn of_value(&self, value: &Arc<Vector>) -> Option<Origin> {
         self.values.iter().rev().find(|(known, _)| Arc::ptr_eq(known, value)).map(|(_, origin)| *origin)
     }
 
-    /// What a call of one of the server's functions was.
+    /// The expression that a call of one of the server's functions came from.
     pub fn of_function(&self, function: &Arc<dyn HostFunction>) -> Option<Origin> {
         self.functions.iter().rev().find(|(known, _)| known == function).map(|(_, origin)| *origin)
     }
@@ -203,7 +203,7 @@ impl Kept {
     }
 }
 
-/// While planning: nothing is known, the translation only shows whether there is one.
+/// No values. Used while planning, only to see whether there is a translation.
 #[derive(Debug)]
 pub struct NoValues;
 

@@ -201,7 +201,7 @@ fn title(plan: &Plan) -> String {
         Plan::Sort { limit: Some(limit), .. } => format!("Top-N Sort ({limit})"),
         Plan::Sort { .. } => "Sort".into(),
         Plan::DistinctOn { .. } => "Sort, Distinct On".into(),
-        // What gathers all rows before the first is given out (`stream`).
+        // The operator that gathers all rows before the first is given out (`stream`).
         Plan::Limit { offset: 0, limit: None, .. } => "Materialize".into(),
         Plan::Limit { .. } => "Limit".into(),
         Plan::Append { .. } => "Append".into(),

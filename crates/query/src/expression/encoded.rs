@@ -91,7 +91,7 @@ impl Encoded {
                 self.runs(batch, ends, values)?
             }
             Values::Dictionary { codes, dictionary } => {
-                // Nothing is computed for a NULL that is not there: it may fail.
+                // If no row is NULL, nothing is computed for NULL, because that may fail.
                 let validity = column.validity.as_ref().filter(|validity| validity.count_zeros() > 0);
                 self.codes(batch, codes, dictionary, validity)?
             }

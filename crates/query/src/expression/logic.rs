@@ -52,7 +52,7 @@ impl Truth {
     }
 }
 
-/// True where a node is to see `left` of `rows` rows only: it has to, or gathering them pays.
+/// True if a node is to see only `left` of `rows` rows, because it must or because gathering them pays.
 pub(super) fn narrows(node: &Node, left: usize, rows: usize) -> bool {
     left < rows
         && (node.may_fail

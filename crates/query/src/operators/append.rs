@@ -124,8 +124,8 @@ impl Source for Append {
 
     fn rank(&mut self, column: usize, bound: &Arc<dyn Ranking>) -> bool {
         for part in &mut self.parts {
-            // What runs before a part's first row runs for one part at a time: such a part is not asked how
-            // early its rows come.
+            // Work before a part's first row runs for one part at a time. So a part with such work is not
+            // asked how early its rows come.
             let alone = !part.pipeline.builds.is_empty()
                 || part.pipeline.transforms.iter().any(|transform| transform.has_rest());
             let column = part.pipeline.source_column(column).filter(|_| !alone);
@@ -256,7 +256,7 @@ impl Unit for PartUnit {
                 return Ok(Step::Batch(batch));
             }
             match self.unit.next()? {
-                // Somebody wants to look whether to go on.
+                // An empty batch lets the caller check whether to go on.
                 Step::Batch(batch) if batch.rows == 0 => return Ok(Step::Batch(batch)),
                 Step::Batch(batch) => queue.put(batch, 0),
                 Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),

@@ -44,7 +44,7 @@ pub struct Settings {
     pub temp_files: Option<SharedTempFiles>,
 }
 
-/// What the pipelines of an execution share.
+/// The data that the pipelines of an execution share.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub settings: Arc<Settings>,

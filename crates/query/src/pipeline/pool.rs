@@ -35,7 +35,7 @@ const READY: usize = 64;
 const NAP: Duration = Duration::from_millis(10);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is guarded here is changed in single steps, so a panic elsewhere leaves it whole.
+    // The guarded data is changed in single steps, so a panic elsewhere leaves it whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -179,7 +179,7 @@ fn work(shared: &Shared, interrupted: fn() -> bool) {
         let asking = interrupt::ask(move || interrupted() || asked.check().is_err());
         let done = catch_unwind(AssertUnwindSafe(|| core.run(&lanes, work)));
         drop(asking);
-        // What the lanes hold is gone before the job's own thread goes on.
+        // The lanes are dropped before the job's own thread goes on.
         drop(lanes);
         core.done(done.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))));
     }
@@ -220,7 +220,7 @@ impl Core {
     }
 
     fn stop(&self, _state: &mut State) {
-        // The state is locked, so that nobody goes to sleep between looking and waiting.
+        // The state is locked, so that no thread misses the notice between its check and its wait.
         self.stop.store(true, Ordering::Relaxed);
         self.space.notify_all();
     }

@@ -62,7 +62,7 @@ impl Memo {
         !numbers.contains(&ABSENT)
     }
 
-    /// Keeps what rows were numbered. Numbers never change, so neither does what is known of an entry.
+    /// Keeps the numbers that rows got. Numbers never change, so the number kept for an entry stays right.
     fn learn(&mut self, column: &Vector, numbers: &[u32]) {
         let Values::Dictionary { codes, dictionary } = &column.values else { return };
         if column.validity.is_some() || dictionary.entries.len() > MEMO {

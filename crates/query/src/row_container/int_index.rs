@@ -1,5 +1,5 @@
-//! Numbers of single integers and of pairs: an open-addressing table with the integers in it, so that looking
-//! one up touches one place.
+//! Numbers of single integers and of pairs. An open-addressing table holds the integers themselves, so that a
+//! look-up touches one place.
 //!
 //! Groups number integers as they come (`number`, `number_pairs`, `number_codes`). Joins give each integer of
 //! the kept side a number of their own (`replace`) and look up the other side's from many threads (`find`).

@@ -3,8 +3,8 @@
 //!
 //! Integers and decimals of one scale are coded by their distance from the least one, dictionary codes and
 //! texts by the order in which they were first met. The codes of a row stand side by side. Code 0 is NULL.
-//! Invariant: a code stands for one combination of values only, until a column needs more bits; the codes of
-//! all rows change then.
+//! Invariant: a code stands for one combination of values only, until a column needs more bits. Then the
+//! codes of all rows change.
 
 use std::sync::Arc;
 

@@ -138,8 +138,8 @@ impl BatchFile {
         self.write_page(&columns, rows)
     }
 
-    /// Appends flat columns as a page. An interrupt point, as is `read`: whoever writes or reads much of a
-    /// file need not have one.
+    /// Appends flat columns as a page. This is an interrupt point, as is `read`, so callers that write or
+    /// read much of a file need none.
     fn write_page(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
         interrupt::check()?;
         let start = self.buffer.len();
@@ -167,8 +167,8 @@ impl BatchFile {
         Ok(())
     }
 
-    /// Nothing more is written for now: it holds no buffer, or a few bytes that are not worth a file, until
-    /// it is read.
+    /// Nothing more is written for now. Until it is read it holds no buffer, or only a few bytes that are not
+    /// worth a file.
     pub fn rest(&mut self) -> Result<()> {
         self.close_page()?;
         if self.file.is_none() && self.buffer.len() <= FEW {

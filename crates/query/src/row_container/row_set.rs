@@ -1,11 +1,11 @@
 //! A set of rows by value: each distinct row gets a number, in the order they are first seen.
 //!
-//! The general path of grouping (any number of columns of any type) and of DISTINCT. `TaggedSlots` finds rows
-//! by their hashes; the values are in columns. A batch is looked up in rounds. All rows probe for a slot that
-//! has half of their hash. Rows that find an empty slot are new and are kept. Candidates are compared with
-//! the kept row column by column. Rows that differ from it probe on. A set of single integers, or of pairs of
-//! integers without NULLs, has its values in the slots instead (`int_index`). Invariant: slots and columns
-//! agree; a table is never more than 3/4 full.
+//! Grouping (by any number of columns of any type) and DISTINCT use it, if no faster way fits. `TaggedSlots`
+//! finds rows by their hashes; the values are in columns. A batch is looked up in rounds. All rows probe for
+//! a slot that has half of their hash. Rows that find an empty slot are new and are kept. Candidates are
+//! compared with the kept row column by column. Rows that differ from it probe on. A set of single integers,
+//! or of pairs of integers without NULLs, has its values in the slots instead (`int_index`). Invariant: slots
+//! and columns agree; a table is never more than 3/4 full.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ use crate::registry::open_values;
 use crate::strings::hex::only_bytes;
 use crate::strings::profile;
 
-/// Dictionaries of up to so many entries per value are laid out in slots.
+/// A dictionary is laid out in slots if it has at most this many entries per value.
 const SLOT_ENTRIES: usize = 2;
 
 /// Opens a node of templates.
@@ -56,7 +56,7 @@ const MARK: usize = 256;
 /// With more templates there are no marks.
 const MARKED_TEMPLATES: usize = 64;
 
-/// What the template numbers say.
+/// The facts that follow from all template numbers.
 struct Numbered {
     numbers: Vec<u32>,
     /// Values each path has.

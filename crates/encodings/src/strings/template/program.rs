@@ -34,7 +34,8 @@ pub enum PathKind {
     Flag,
 }
 
-/// What a flag of value true adds to its word: jsonb's type bits for false become those for true.
+/// The number that a flag of value true adds to its word. It turns jsonb's type bits for false into the bits
+/// for true.
 pub const FLAG_UNIT: u32 = TRUE - FALSE;
 
 /// A word to be completed: at `offset` bytes after the start of container `container`.

@@ -138,7 +138,7 @@ impl Reader<'_> {
             }
             let kind = self.child(container, child, word, depth)?;
             self.name.truncate(kept);
-            // What the program itself will add is taken out of the literal's word.
+            // The length that the program itself will add is taken out of the literal's word.
             let place = literal as usize + offset as usize;
             let flags = (child.entry & HAS_END) | kind;
             self.shape.program.literals.get_mut(place..place + 4)?.copy_from_slice(&flags.to_le_bytes());

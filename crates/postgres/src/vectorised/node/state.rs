@@ -90,7 +90,7 @@ pub struct State {
     pub end: usize,
     /// Datums, a column each.
     pub outputs: Vec<Output>,
-    /// Who began.
+    /// The user who began the execution.
     pub identity: Identity,
     values: Vec<EarlyValue>,
     kept: Kept,
@@ -348,7 +348,7 @@ impl State {
         }
     }
 
-    /// What each operator of the shape did, all starts together; empty where nothing was measured.
+    /// The figures of each operator of the shape, all starts together. Empty if nothing was measured.
     pub fn figures(&self) -> Vec<OperatorFigures> {
         let mut figures = self.measured.clone();
         if let Some(profile) = &self.profile {

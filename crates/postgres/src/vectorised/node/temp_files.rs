@@ -57,14 +57,14 @@ impl Drop for Usage {
     }
 }
 
-/// The files of this process that exist. A backend that is terminated leaves from the middle of its work, and
+/// The files of this process that exist. A backend that is terminated exits in the middle of its work. It
 /// unwinds neither its own frames nor those of its threads.
 static EXISTING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// The process is about to end: no thread makes another file.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 fn remove(path: &Path) {
-    // What cannot be removed now is removed by the next restart.
+    // A file that cannot be removed now is removed by the next restart.
     let _ = std::fs::remove_file(path);
     EXISTING.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
 }

@@ -88,7 +88,8 @@ fn joined(
         if key.0.needs_host() || key.1.needs_host() {
             return decline("function of the server's in a sub-plan's test");
         }
-        // Without rows of the sub-plan the server does not compute what it would compare with them.
+        // If the sub-plan has no rows, the server does not compute the values that it would compare with
+        // them.
         if key.0.can_raise(outer) {
             return decline("sub-plan compared with what may raise an error");
         }

@@ -31,8 +31,8 @@ pub fn window(context: &mut Context<'_>, node: Typed<'_, pg_sys::WindowAgg>) -> 
     let order = keys(context, node.order(), &inputs, &below)?;
     let frame = frame(context, node, order.first().map(|(key, _)| *key))?;
 
-    // The server leaves out whatever follows the first row that fails, also where the function is not
-    // monotone after all.
+    // The server leaves out all rows after the first row that fails, even if the function is not monotone
+    // after all.
     let monotone = frame.exclusion == FrameExclusion::Nothing
         && (node.ordNumCols > 0 || frame.units == FrameUnits::Range);
     if !node.run_condition().is_empty() && !monotone {
@@ -76,7 +76,8 @@ pub fn window(context: &mut Context<'_>, node: Typed<'_, pg_sys::WindowAgg>) -> 
     Ok(left_by(conditions, plan, columns))
 }
 
-/// What a window is made of or ordered by: each column's type, and what tells its values apart.
+/// The columns that a window is partitioned or ordered by: each column's type, and the key that tells its
+/// values apart.
 fn keys(
     context: &mut Context<'_>,
     columns: impl Iterator<Item = EqualColumn>,

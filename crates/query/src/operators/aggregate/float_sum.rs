@@ -45,7 +45,7 @@ pub fn limit(single: bool, average: bool) -> f64 {
 
 /// True where all values are finite; declines those beyond the limit.
 pub fn are_within<T: Copy + Into<f64>>(values: &[T], limit: f64) -> Result<bool> {
-    // Without a branch for each value, because there is hardly ever one.
+    // The loop has no branch for each value, because a value beyond the limit is rare.
     let within = values.iter().fold(true, |within, &value| within & (value.into().abs() <= limit));
     let huge = |value: f64| value.is_finite() && value.abs() > limit;
     match !within && values.iter().any(|&value| huge(value.into())) {

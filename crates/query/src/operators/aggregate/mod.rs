@@ -64,7 +64,7 @@ fn keeps(expected: f64, groups: usize, rows: usize, new: usize) -> bool {
     few && (groups as f64 <= 1.25 * expected || new < rows / 4 * 3)
 }
 
-/// What all threads know.
+/// The data that all threads share.
 pub struct AggregateSink {
     shared: Arc<Shared>,
     needs: Option<Vec<SummaryNeed>>,
@@ -75,7 +75,7 @@ struct Shared {
     gathered: Mutex<Gathered>,
 }
 
-/// What threads have brought.
+/// The groups that threads have brought.
 enum Gathered {
     Nothing,
     Table(Box<Table>),
@@ -387,7 +387,7 @@ struct Part {
 impl Unit for Part {
     fn next(&mut self) -> Result<Step> {
         let Some(output) = &mut self.output else { return Ok(Step::Done) };
-        // What is divided has nothing to complete that takes long.
+        // States of divided tables have nothing to complete that takes long.
         let step = output.step(&self.shared.spec, &mut || Ok(()))?;
         if step.is_none() {
             self.output = None;

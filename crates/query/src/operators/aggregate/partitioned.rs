@@ -53,7 +53,7 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    /// Tables without groups; all of them together may take so many bytes.
+    /// Tables without groups; all of them together may take `memory` bytes.
     pub fn new(spec: &Spec, parts: usize, memory: usize) -> Result<Self> {
         let tables = (0..parts).map(|_| Ok(Mutex::new(Table::of_partition(spec, memory / parts)?)));
         Ok(Self {
@@ -129,7 +129,7 @@ impl Partitioned {
 pub struct Scatter {
     to: Arc<Partitioned>,
     keys: Vec<Evaluator>,
-    /// Types of the rows' columns, and those of them that are read.
+    /// Types of the rows' columns, and which columns are read.
     types: Vec<LogicalType>,
     read: Vec<bool>,
     gathered: Vec<Batch>,
@@ -140,7 +140,7 @@ pub struct Scatter {
     held: usize,
     /// Bytes that all may take before they are brought to the tables.
     memory: usize,
-    /// No row can end the query: they may wait until groups are given out.
+    /// Whether no row can end the query. Rows may then wait until groups are given out.
     certain: bool,
     hashes: Vec<u64>,
 }

@@ -25,7 +25,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Those in a group of so many rows, at least one; None for functions that are no percentiles.
+    /// The ranks in a group of this many rows, at least one. None for functions that are no percentiles.
     pub fn of(function: AggregateFunction, count: u64) -> Option<Self> {
         match function {
             AggregateFunction::PercentileDisc(fraction) => {

@@ -97,7 +97,8 @@ impl Specials {
         }
     }
 
-    /// The greatest or least value where the others are numbers, of which there is one or not.
+    /// The greatest or least value of a group, if it is no number. `numbers` says whether the group has
+    /// numbers, too.
     pub fn extreme(self, greatest: bool, numbers: bool) -> Option<Special> {
         let has = |bit| self.0 & bit != 0;
         match greatest {

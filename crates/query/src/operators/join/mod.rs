@@ -36,7 +36,7 @@ use crate::{
     Transform, TransformFactory,
 };
 
-/// What all threads of a join share.
+/// The data that all threads of a join share.
 struct Shared {
     kind: JoinKind,
     /// The left side's keys.
@@ -62,7 +62,7 @@ struct Join {
     joining: Joining,
     /// Whether left rows without a match are dropped.
     drops: bool,
-    /// It must see every left row, since each may end the query.
+    /// Whether the join must see every left row, because each may end the query.
     raises: bool,
 }
 

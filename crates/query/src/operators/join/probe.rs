@@ -204,7 +204,7 @@ fn mark_all(built: &Built, heads: &[u32]) {
     }
 }
 
-/// Remembers that these kept rows matched, where that is asked for.
+/// Remembers that these kept rows matched, if the join needs it.
 fn mark(built: &Built, heads: &[u32]) {
     if built.matched.is_empty() {
         return;
@@ -283,7 +283,7 @@ impl Pairs {
     }
 }
 
-/// Compares keys the way NOT IN does: what is NULL may be equal.
+/// Compares keys the way NOT IN does: a NULL may be equal.
 struct Possible {
     keys: Vec<(KeyColumn, KeyColumn)>,
 }

@@ -24,8 +24,8 @@ const DEEPEST: u32 = 12;
 #[derive(Default)]
 pub struct Spilled(Mutex<Option<Partitions>>);
 
-/// Where joining pair by pair is. Owned by the join alone, not by what its threads share: it holds that
-/// itself, and would keep it, and the files, for ever.
+/// The state of joining pair by pair. The join alone owns it, and not the data that its threads share. This
+/// state holds the shared data; if that held it in turn, neither it nor the files would ever be dropped.
 #[derive(Default)]
 pub struct Joining(Mutex<Option<State>>);
 
@@ -146,7 +146,7 @@ impl State {
     }
 }
 
-/// Spreads rows that were read and those of a file that were not.
+/// Spreads the rows that were read from a file and the rest of the file.
 fn spread(
     sink: &BuildSink,
     read: Vec<Part>,

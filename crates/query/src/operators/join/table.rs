@@ -2,11 +2,11 @@
 //!
 //! Made once by `build`, read by all threads that probe. A table gives for each key its *head*: the first
 //! kept row with that key, plus one; zero when there is none. Rows with equal keys are chained in order of
-//! arrival (`next`). What finds heads is what finds groups, too (`row_container`). Keys that are integers
-//! give each row a code (`IntCodes`). If few codes are possible (surrogate keys, dates), an array has a head
-//! for each code. Otherwise an `IntIndex` has the heads; it takes a single key without a code. Other keys are
-//! in `TaggedSlots` by the hash of all key columns, and the columns are compared afterwards. Invariant: a row
-//! with a NULL key is in no table.
+//! arrival (`next`). Heads are found by the same structures as groups (`row_container`). Keys that are
+//! integers give each row a code (`IntCodes`). If few codes are possible (surrogate keys, dates), an array
+//! has a head for each code. Otherwise an `IntIndex` has the heads; it takes a single key without a code.
+//! Other keys are in `TaggedSlots` by the hash of all key columns, and the columns are compared afterwards.
+//! Invariant: a row with a NULL key is in no table.
 
 use vector::{Values, Vector};
 
@@ -50,7 +50,7 @@ enum Kind {
     },
 }
 
-/// What one thread keeps between look-ups.
+/// Buffers that one thread keeps between look-ups.
 #[derive(Default)]
 pub struct Scratch {
     words: Vec<u64>,

@@ -274,8 +274,8 @@ impl Packed {
         Ok(true)
     }
 
-    /// Appends a column of byte strings: wholly, by rank, or else only the first bytes, if those say
-    /// anything. True when it is in there wholly.
+    /// Appends a column of byte strings: whole strings, ranks, or else only the first bytes, if these tell
+    /// strings apart. True if the column is appended as a whole.
     fn texts(&mut self, key: &Key, column: &ValueColumn, room: u32, wanted: usize) -> Result<bool> {
         let bytewise = matches!(key.order, TextOrder::Bytes);
         let longest = || (0..self.values.len()).map(|at| column.bytes_at(at).len()).max().unwrap_or(0);

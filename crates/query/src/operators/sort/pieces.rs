@@ -17,7 +17,7 @@ pub const SLOW: usize = 1 << 12;
 /// Entries that a pivot is chosen among.
 const SAMPLE: usize = 63;
 
-/// Sorts the first `wanted` entries; those after them are the others in any order.
+/// Sorts the first `wanted` entries; the other entries come after them in any order.
 pub fn sort<T: Copy>(
     entries: &mut [T],
     wanted: usize,

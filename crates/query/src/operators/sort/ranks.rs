@@ -19,7 +19,7 @@ const SHARING: usize = 4;
 /// Rows after which `ranks` checks `SHARING` for the first time.
 const TRIED: usize = 4 * BATCH_ROWS;
 
-/// The rank of each row; None where too many differ. Those of NULLs are unspecified.
+/// The rank of each row; None if too many strings differ. Ranks of NULLs are unspecified.
 pub fn ranks(column: &ValueColumn, order: &TextOrder) -> Result<Option<Vec<u32>>> {
     let rows = column.len();
     if rows < FEW {

@@ -30,9 +30,10 @@ pub struct SortedRows {
     /// Rows kept beyond the limit before they are thinned out: few at first, because every row left out from
     /// then on costs next to nothing.
     slack: usize,
-    /// Who is told of the last row.
+    /// The bound that is told of the last row.
     bound: Option<Arc<Bound>>,
-    /// In the order their rows came, with how often these were merged: older ones as often or more.
+    /// The runs in the order in which their rows came. Each has a level: how often its rows were merged. An
+    /// older run has the same level or a higher one.
     runs: Vec<(u32, BatchFile)>,
     /// Once sorted: positions in order, and how many rows were given back.
     order: Vec<u32>,

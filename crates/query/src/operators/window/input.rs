@@ -206,7 +206,7 @@ fn joined(logical: LogicalType, mut parts: Vec<Vector>) -> Result<Vector> {
     }
 }
 
-/// Where somebody is in a chunk's rows, always the same chunk's.
+/// A place in a chunk's rows, for code that goes through them. It always belongs to the same chunk.
 #[derive(Default)]
 pub struct Reader(Option<Arc<Piece>>);
 

@@ -13,7 +13,7 @@ use crate::{FrameBound, Result, WindowFrame, interrupt};
 
 /// The best rows of frames.
 pub struct Best<V> {
-    /// Of the frame's rows before what it leaves out, and after it.
+    /// The best rows of the frame's part before the rows it leaves out, and of the part after them.
     before: Slide<V>,
     after: Slide<V>,
     /// The current row, where the frame leaves out its peers.
@@ -22,7 +22,7 @@ pub struct Best<V> {
 }
 
 impl<V> Best<V> {
-    /// Of frames of this kind.
+    /// The best rows of frames of this kind.
     pub fn new(frame: &WindowFrame) -> Self {
         let slide = |anchored| Slide { rows: VecDeque::new(), seen: 0, anchored, reader: Reader::default() };
         let before = slide(matches!(frame.start, FrameBound::Unbounded));

@@ -34,7 +34,7 @@ enum Item {
     Close(usize),
 }
 
-/// Characters by their bytes: those beyond ASCII are all in it or all out.
+/// A set of characters, by their bytes. Either all characters beyond ASCII are in it or none.
 #[derive(Debug)]
 struct Set {
     bytes: [bool; 256],
@@ -65,7 +65,7 @@ impl Set {
         Self::of(bytes)
     }
 
-    /// Where the characters of the set that a text begins with end, at most so many.
+    /// A text may begin with characters of the set. Gives the place where they end, after at most this many.
     fn run(&self, text: &[u8], most: usize) -> usize {
         match (most, self.without) {
             (1, _) => match text.first() {
@@ -191,8 +191,8 @@ struct Attempt {
     steps: usize,
 }
 
-/// Whether what follows an item within its stretch never begins as the item does, for all items that may take
-/// more or less of the text.
+/// Whether, for each item that may take more or less of the text, the items after it in its stretch never
+/// begin as it does.
 fn is_certain(items: &[Item]) -> bool {
     let stretches = items.split(|item| matches!(item, Item::Open(_) | Item::Close(_)));
     stretches.into_iter().all(|stretch| {
