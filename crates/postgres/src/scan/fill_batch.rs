@@ -13,7 +13,7 @@ use crate::convert::missing_value;
 
 /// What a reader does with the rows of a batch.
 pub struct Use<'a> {
-    /// Somebody may ask where a row is.
+    /// Whether the server may ask for a row's position.
     pub keep_position: bool,
     /// Attributes that go straight to the result slot, in its order; None where an expression makes the row.
     pub direct: Option<&'a [usize]>,

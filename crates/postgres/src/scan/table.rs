@@ -69,9 +69,9 @@ pub struct TableScan {
     pub batch: Batch,
     /// What was read of stripes, for EXPLAIN.
     pub counters: Counters,
-    /// Rows found in heap pages,
+    /// Rows found in heap pages.
     pub hot_rows: u64,
-    /// and how many of them native conditions left out.
+    /// Rows of these that native conditions left out.
     pub hot_filtered: u64,
     /// Rows of stripes that the server's statistics know of.
     rows_reported: u64,

@@ -17,7 +17,7 @@ use crate::expressions::value_error;
 
 /// Rows between two resets of the memory that results are built in.
 pub const ROWS: usize = 256;
-/// Results of so many rows: values, and whether they are NULL.
+/// Results of this many rows: values, and whether they are NULL.
 pub type Results = [(Datum, bool); ROWS];
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! Rows that a node takes from the server's executor before anybody asks for them.
+//! Rows that a node takes from the server's executor before its reader asks for them.
 //!
 //! Called by `replace`. The vectorised node reads some thousand rows of a source at a time. If the reader
 //! stops early (LIMIT, EXISTS), the server's executor would not have come to most of them, nor to an ERROR in

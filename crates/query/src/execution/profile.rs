@@ -86,7 +86,7 @@ impl Figures {
         self.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Adds the time that `work` takes, but for what others measure inside it.
+    /// Adds the time that `work` takes, except the time that other measurements inside it take.
     fn time<T>(&self, work: impl FnOnce() -> T) -> T {
         let outside = INSIDE.replace(0);
         let start = Instant::now();

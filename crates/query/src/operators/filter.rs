@@ -15,9 +15,9 @@ use crate::{
 /// The shared part.
 pub struct Filter {
     condition: Expression,
-    /// What is offered to the source,
+    /// The condition as it is offered to the source.
     offered: Option<Arc<dyn RowFilter>>,
-    /// and whether it looks at it.
+    /// Whether the source evaluates the condition.
     taken: AtomicBool,
     /// Whether the operator must see every row, because each may end the query.
     raises: bool,

@@ -4,7 +4,7 @@
 //! for units and puts them on the pool's queue. A worker takes a unit and a *lane* of its job, which is the
 //! transforms and the sink's local part. It runs the unit and puts the lane back. So a worker belongs to no
 //! job while it has nothing to do, and pipelines may nest (a source that is a pipeline itself). A job's own
-//! thread never waits for a unit that nobody runs: it takes it back and runs it.
+//! thread never waits for a unit that no worker runs: it takes the unit back and runs it.
 //!
 //! A panic in a worker is an error of its job.
 //!

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::Transform;
 use crate::{Batch, Result};
 
-/// Sends a batch through transforms into `end`. An empty one goes there at once: a transform that works long
-/// without giving rows emits it so that the host can look whether to go on.
+/// Sends a batch through transforms into `end`. An empty batch goes there at once: a transform that works
+/// long without rows emits it, so that the host can check whether to go on.
 pub fn push(
     transforms: &mut [Box<dyn Transform>],
     batch: Batch,

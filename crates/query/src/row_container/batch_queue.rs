@@ -38,7 +38,7 @@ impl BatchQueue {
         Self { types: types.to_vec(), memory, files, page_bytes: None, batches, bytes: 0, file: None }
     }
 
-    /// The same with pages of so many bytes, about, in its file.
+    /// The same with pages of about this many bytes in its file.
     pub fn with_pages(self, bytes: usize) -> Self {
         Self { page_bytes: Some(bytes), ..self }
     }

@@ -18,9 +18,10 @@ use super::row_set::{ABSENT, RowSet};
 use super::{ValueColumn, flat};
 use crate::{BATCH_ROWS, Error, Result, interrupt};
 
-/// Places that an array of numbers may always have,
+/// Places that an array of numbers may always have.
 const SMALL: u64 = 1 << 16;
-/// and for each row seen beyond: a table of as many groups as rows would take half as many bytes.
+/// Places that the array may have for each row seen, if that is more. A table of as many groups as rows would
+/// take half as many bytes.
 const SPARSE: u64 = 16;
 
 /// Entries of a dictionary whose numbers are kept.
@@ -103,7 +104,7 @@ enum Places {
 }
 
 impl Numbering {
-    /// An empty numbering of rows of these types; an array of numbers takes at most so many bytes.
+    /// An empty numbering of rows of these types. An array of numbers takes at most `memory` bytes.
     pub fn new(types: &[LogicalType], memory: usize) -> Self {
         let index = match KeyCodes::new(types) {
             Some(coding) => Index::Coded(Box::new(Coded {

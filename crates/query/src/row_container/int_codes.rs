@@ -83,8 +83,7 @@ impl IntCodes {
         Some(true)
     }
 
-    /// Adds the codes of values to those of their rows, `shift` bits up. All values have codes, but for those
-    /// of rows that are not valid.
+    /// Adds the codes of values to those of their rows, `shift` bits up. All values of valid rows have codes.
     pub fn add<T: Copy + Into<i64>>(
         self,
         values: &[T],

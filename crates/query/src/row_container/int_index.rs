@@ -125,7 +125,7 @@ impl IntIndex {
 }
 
 impl<K: Key> IntIndex<K> {
-    /// An index with room for so many values.
+    /// An index with room for this many values.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -232,7 +232,7 @@ impl<K: Key> IntIndex<K> {
         self.resize((wanted * 2).max(1_024))
     }
 
-    /// Makes so many slots at least, a power of two, and puts what there is into them.
+    /// Makes at least this many slots, a power of two, and puts the entries into them.
     fn resize(&mut self, at_least: usize) -> Result<()> {
         let capacity = at_least.next_power_of_two();
         let mut slots = Vec::new();

@@ -233,7 +233,7 @@ impl Texts {
         }
         self.numbers.clear();
         let (mut missed, mut found) = (0, Vec::new());
-        // Some rows at a time, so that what the first of them miss is there for the others.
+        // Some rows at a time, so that texts missed by the first rows are known for later ones.
         for rows in texts.views().chunks(VIEWS / 4) {
             let first = self.numbers.len();
             self.missed.clear();

@@ -21,9 +21,9 @@ use crate::{Batch, Error, Result, SharedTempFiles, TempFile, hash, interrupt};
 const BUFFER: usize = 32 << 10;
 /// Bytes for which no file is made: it would take more memory itself.
 const FEW: usize = 512;
-/// Rows that make a page of their own,
+/// A batch with at least this many rows makes a page of its own.
 const PAGE_ROWS: usize = 512;
-/// and bytes of fewer.
+/// A page of fewer rows is complete if it has at least this many bytes.
 const PAGE_BYTES: usize = 16 << 10;
 /// Bytes, about, that one of many rows has at most, where its maker does not say: rows may share long values.
 const MOST_BYTES: usize = 4 << 20;
@@ -80,7 +80,7 @@ impl BatchFile {
         })
     }
 
-    /// The same with pages of so many bytes, about.
+    /// The same with pages of about this many bytes.
     pub fn with_pages(self, bytes: usize) -> Self {
         Self { page_bytes: bytes, ..self }
     }

@@ -252,7 +252,7 @@ impl RowSet {
         Ok(())
     }
 
-    /// Makes room for so many further rows.
+    /// Makes room for this many further rows.
     fn reserve(&mut self, more: usize) -> Result<()> {
         let wanted = self.rows + more;
         if wanted * 4 <= self.slots.capacity() * 3 && self.slots.capacity() > 0 {

@@ -42,7 +42,7 @@ pub struct RowScan {
     pub direct: bool,
     /// Zero-based attribute of each target, when direct.
     pub output_columns: Vec<usize>,
-    /// Somebody may ask where a row is.
+    /// Whether the server may ask for a row's position.
     pub keep_position: bool,
     /// Conditions checked row by row.
     pub row_checks: Vec<RowCheck>,
@@ -107,7 +107,7 @@ impl RowScan {
         }
     }
 
-    /// Nothing is asked of stripes but how many rows they have.
+    /// True if the scan only needs the number of rows of its stripes.
     pub fn only_counts(&self) -> bool {
         self.table.columns.is_empty() && self.table.clauses.is_empty() && !self.keep_position
     }

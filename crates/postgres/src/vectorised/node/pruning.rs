@@ -24,11 +24,11 @@ pub struct Pruning {
     state: *mut pg_sys::PartitionPruneState,
     /// Inputs left when the node began, by place.
     left: Vec<usize>,
-    /// Whether each start may leave out more of them,
+    /// Whether each start may leave out more inputs.
     changes: bool,
-    /// the executor's parameters that say which,
+    /// The executor's parameters that say which inputs a start leaves out.
     parameters: Vec<usize>,
-    /// and whether an ERROR of it may be held back.
+    /// Whether an ERROR of pruning may be held back.
     may_hold_back: bool,
     /// A sub-plan is among what changes.
     sub_plans: bool,

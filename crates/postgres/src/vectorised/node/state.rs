@@ -101,9 +101,9 @@ pub struct State {
     files: Option<Arc<Directory>>,
     /// Dropped after the execution that uses its threads.
     reservation: Option<Reservation>,
-    /// What the operators of the present start do, for EXPLAIN ANALYZE,
+    /// The figures of the operators in the present start, for EXPLAIN ANALYZE.
     profile: Option<Arc<Profile>>,
-    /// and what they did in earlier ones, by operator.
+    /// The figures of earlier starts, by operator.
     measured: Vec<OperatorFigures>,
     /// Threads of the last start, for EXPLAIN.
     pub threads: usize,

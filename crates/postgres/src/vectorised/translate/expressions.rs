@@ -25,8 +25,8 @@ const SMALL: usize = 64;
 /// Most levels of an expression that `query` computes, in frames of some kilobytes on the stack of a thread.
 /// What is below is left to the server.
 const DEEPEST: usize = 200;
-/// Most levels of an expression of which anything is translated: a look at the whole takes some of the
-/// server's stack for each, as the server's own does.
+/// An expression with more levels is not translated at all. A walk over the whole expression takes some of
+/// the server's stack for each level, as the server's own walks do.
 const MOST_LEVELS: usize = 500;
 
 /// A call of one of `query`'s functions.

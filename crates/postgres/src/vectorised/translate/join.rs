@@ -204,7 +204,7 @@ fn of_distinct(
     })
 }
 
-/// Plain columns, so many places further.
+/// Plain columns, `by` places further.
 fn shifted(columns: &[Expression], by: usize) -> Result<Vec<Expression>, Reason> {
     let columns = columns.iter().map(|column| match column {
         Expression::Column(at) => Ok(Expression::Column(at + by)),

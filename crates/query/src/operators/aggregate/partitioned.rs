@@ -194,7 +194,7 @@ impl Scatter {
             return Ok(());
         }
         let columns = self.types.iter().zip(&self.read).enumerate().map(|(at, (&logical, &read))| {
-            // Nobody reads it.
+            // No operator reads this column.
             if !read {
                 return Ok(nulls(logical, rows));
             }

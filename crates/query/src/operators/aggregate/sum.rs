@@ -281,7 +281,7 @@ impl ExactSum {
 /// A bound on the magnitude of all values: all ones up to the highest bit set in any of them.
 fn magnitude(values: &[i64]) -> u64 {
     let bits = values.iter().fold(0, |bits, &value| bits | (value ^ (value >> 63)) as u64);
-    // The most negative value of so many bits is one larger in magnitude.
+    // The most negative value of `bits` bits is one larger in magnitude.
     match bits {
         0 => 1,
         bits => (u64::MAX >> bits.leading_zeros()) + 1,

@@ -15,9 +15,9 @@ use super::table::{Scratch, Table};
 use crate::int_bits::IntBits;
 use crate::{Members, Result};
 
-/// A set of bits has at most this many for each kept row,
+/// A set of bits has at most this many bits for each kept row, or at most `SMALL`.
 const SPARSE: u64 = 256;
-/// or at most this many.
+/// Bits that a set may always have.
 const SMALL: u64 = 1 << 23;
 /// Kept rows for which one of several keys gets a table of its own: more take longer to put there than they
 /// may save.

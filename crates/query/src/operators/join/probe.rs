@@ -362,7 +362,7 @@ impl Shared {
         [&self.wanted, &self.condition_columns].into_iter().any(|flags| flags.get(column) == Some(&true))
     }
 
-    /// Stands for a column that nobody reads.
+    /// Stands for a column that no operator reads.
     pub fn absent(&self, logical: LogicalType, rows: usize) -> Arc<Vector> {
         Arc::new(nulls(logical, rows))
     }

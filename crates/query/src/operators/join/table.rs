@@ -14,9 +14,9 @@ use super::keys::{Form, KeyColumn, KeyValues, KnownCodes, hash_keys};
 use crate::row_container::{IntIndex, NO_CODE, TaggedSlots};
 use crate::{Error, Result, interrupt};
 
-/// The array is made when it has at most this many slots for each kept row,
+/// The array is made if it has at most this many slots for each kept row, or at most `SMALL` slots.
 const SPARSE: u64 = 32;
-/// or at most this many.
+/// Slots that the array may always have.
 const SMALL: u64 = 1 << 18;
 
 /// Head that a cache does not know yet.
@@ -300,7 +300,7 @@ fn coded(coding: KnownCodes, columns: &[KeyColumn], chain: &mut Chain) -> Result
     Ok(Kind::Coded { coding, heads })
 }
 
-/// Slots for so many rows, between a third and two thirds of them used.
+/// Slots for `rows` rows. Between a third and two thirds of the slots are used.
 fn slots_for(rows: usize) -> Result<TaggedSlots> {
     TaggedSlots::new((rows + rows / 2).max(16))
 }

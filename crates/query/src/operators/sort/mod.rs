@@ -39,7 +39,7 @@ struct Shared {
     /// Columns of the input.
     width: usize,
     order: Vec<Key>,
-    /// Rows that are equal in so many of the keys are one.
+    /// Only the first of rows that are equal in this many of the keys stays.
     on: Option<usize>,
     room: Room,
     /// With a limit, where the source asks for it.

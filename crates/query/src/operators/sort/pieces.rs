@@ -9,9 +9,9 @@ use std::cmp::Ordering;
 
 use crate::{Result, interrupt};
 
-/// Entries of a piece where comparing takes a few instructions,
+/// Entries of a piece if a comparison takes a few instructions.
 pub const QUICK: usize = 1 << 18;
-/// and where it looks at values elsewhere, or asks the host.
+/// Entries of a piece if a comparison reads values elsewhere or calls the host.
 pub const SLOW: usize = 1 << 12;
 
 /// Entries that a pivot is chosen among.

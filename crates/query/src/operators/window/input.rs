@@ -78,7 +78,7 @@ impl Pages {
 }
 
 impl Input {
-    /// Of so many rows with these arguments.
+    /// The input of a chunk with these arguments.
     pub fn new(
         partitions: Vec<u32>,
         peers: Bitmap,

@@ -151,7 +151,7 @@ fn compared(op: CompareOp, a: Operand, b: Operand) -> bool {
     holds(op, rank(a).cmp(&rank(b)))
 }
 
-/// A row shows so many digits.
+/// Sets how many digits a row shows.
 fn show(display: &mut DisplayScales, rows: usize, row: u32, digits: u16) {
     if let DisplayScales::Constant(all) = *display {
         *display = DisplayScales::PerValue(vec![all; rows]);

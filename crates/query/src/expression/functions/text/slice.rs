@@ -40,7 +40,7 @@ pub(super) fn substring(arguments: &[Value], rows: usize, valid: Option<&Bitmap>
     })
 }
 
-/// The first characters; negative: all but so many last ones.
+/// The first characters. A negative number gives all but that many last ones.
 pub(super) fn left(arguments: &[Value], rows: usize, _valid: Option<&Bitmap>) -> Result<Output> {
     let count = integers(arguments, 1)?;
     cut(first(arguments)?, rows, |row, text| match count.get(row).unwrap_or(0) {
@@ -49,7 +49,7 @@ pub(super) fn left(arguments: &[Value], rows: usize, _valid: Option<&Bitmap>) ->
     })
 }
 
-/// The last characters; negative: all but so many first ones.
+/// The last characters. A negative number gives all but that many first ones.
 pub(super) fn right(arguments: &[Value], rows: usize, _valid: Option<&Bitmap>) -> Result<Output> {
     let count = integers(arguments, 1)?;
     cut(first(arguments)?, rows, |row, text| {
