@@ -1,10 +1,9 @@
 //! Derived columns: columns that a source computes from its own ones.
 //!
-//! Applied by the host each time it starts a plan. Looks at projections and aggregates that stand above a
-//! scan, with nothing but filters between. Where one of them calls a host's function of a single column of
-//! the scan, the source may be able to compute that function itself, from the column's encoding for example.
-//! The call becomes a derived column then. The source need not give a column that is read for such calls
-//! only.
+//! Applied by the host each time it starts a plan. It changes projections and aggregates that stand above a
+//! scan, with only filters between. One of them may call a host's function of a single column of the scan.
+//! Some sources can compute such a function themselves, for example from the column's encoding. The call then
+//! becomes a derived column. The source need not give a column that is read for such calls only.
 //!
 //! Invariant: columns of the scan keep their places, and derived ones come behind them. Operators above the
 //! projection or aggregate see no difference.
@@ -31,7 +30,7 @@ pub struct DerivedColumn<F> {
 pub struct DerivedColumns<F> {
     /// In the order in which they stand behind its own.
     pub columns: Vec<DerivedColumn<F>>,
-    /// Positions of own columns that nobody reads any more.
+    /// Positions of own columns that no operator reads any more.
     pub unread: Vec<usize>,
 }
 

@@ -85,7 +85,7 @@ pub fn divide(dividend: i128, divisor: i128, up: i32) -> Result<i128> {
     Ok(if negative { -quotient } else { quotient })
 }
 
-/// On paper, but with as many digits at once as the rest has room for.
+/// Long division as on paper, but with as many digits at once as the remainder has room for.
 fn divide_wide(dividend: u128, divisor: u128, digits: u32) -> Result<u128> {
     let (mut quotient, mut rest) = (dividend / divisor, dividend % divisor);
     let mut left = digits;

@@ -2,11 +2,14 @@
 //!
 //! Called by everything that finds rows or values by value: tables of groups (`row_container`), tables of
 //! joins (`operators/join`), partitions in files, and lists of IN (`expression/in_list`). Rows are hashed
-//! column by column. Equal values have equal hashes whatever vector they come in: constants, codes and runs
-//! hash as their values, integers of all widths as 64 bits, floats with one zero and one NaN, decimals
-//! without the zeros at their end, whatever their scale. So hashes may be compared between batches, sides of
-//! a join, threads and spilled partitions. The mixing step is a 64 x 64 bit product folded to 64 bits, as in
-//! wyhash.
+//! column by column. Equal values have equal hashes in every kind of vector:
+//! - constants, codes and runs hash as their values;
+//! - integers of all widths hash as 64 bits;
+//! - floats hash with one zero and one NaN;
+//! - decimals of any scale hash without the zeros at their end.
+//!
+//! So hashes may be compared between batches, sides of a join, threads and spilled partitions. The mixing
+//! step is a 64 x 64 bit product folded to 64 bits, as in wyhash.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -18,7 +21,7 @@ use crate::{Error, Result};
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 const TEXT: u64 = 0xa076_1d64_78bd_642f;
-/// What NULL hashes as.
+/// The hash of NULL.
 const NULL: u64 = 0x8ebc_6af0_9c88_c6e3;
 
 /// Folds the product of two numbers.
@@ -34,8 +37,8 @@ pub const fn hash_int(value: i64) -> u64 {
     fold((value as u64) ^ SEED, STEP)
 }
 
-/// Other bits of a hash, for spreading rows over parts: tables in which the rows of one part are looked up
-/// have the highest and lowest bits of the hash itself for their places.
+/// Other bits of a hash, for spreading rows over parts. The tables of each part use the highest and lowest
+/// bits of the hash itself for their places.
 #[inline]
 pub const fn spread(hash: u64) -> u64 {
     fold(hash ^ TEXT, SEED)
@@ -122,8 +125,8 @@ pub fn hash_view(view: ByteView) -> u64 {
     hash_wide(view.inline_key())
 }
 
-/// A hasher for the standard library's sets and maps, where nobody can choose values that collide. The first
-/// word written hashes as `hash_int` of it.
+/// A hasher for the standard library's sets and maps, for values that no user can choose so that they
+/// collide. The first word written hashes as `hash_int` of it.
 #[derive(Debug, Default)]
 pub struct ValueHasher(u64);
 

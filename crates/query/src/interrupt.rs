@@ -1,11 +1,11 @@
-//! Interrupt points: where work that takes long on one batch looks whether to go on.
+//! Interrupt points: places at which long work on one batch checks whether the query is to end.
 //!
 //! Sorts, merges, spilled files, growing tables and frames call `check`, every `OFTEN` steps of a loop or so.
-//! What it asks depends on the thread: `Execution::next` and a worker that begins a task say so for the time
-//! that they run (`ask`), so that operators need not hand it down. A worker asks for the word to stop of its
-//! job, and both ask the host's flag (`Host::interrupted`), which says that the query is going to be ended,
-//! not why: the error is `Cancelled`, and the host finds its own words. Invariant: without a question there
-//! is no error.
+//! Each thread has a question that `check` asks. `Execution::next`, and a worker that begins a task, set it
+//! for the time that they run (`ask`), so operators need not hand it down. Both ask the host's flag
+//! (`Host::interrupted`). A worker also asks whether its job was told to stop. The flag says that the query
+//! is to end, but not why. So the error is `Cancelled`, and the host finds its own words. Invariant: without
+//! a question there is no error.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ thread_local! {
     static QUESTION: RefCell<Option<Question>> = const { RefCell::new(None) };
 }
 
-/// The question of this thread while this lives; then the one before again.
+/// Keeps a question set for this thread. When it is dropped, the question before it is set again.
 pub struct Asking(Option<Question>);
 
 /// Sets what this thread asks.
@@ -35,7 +35,7 @@ impl Drop for Asking {
     }
 }
 
-/// An error where the query is to end.
+/// An error if the query is to end.
 ///
 /// # Errors
 /// `Cancelled`.

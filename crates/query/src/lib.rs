@@ -3,13 +3,13 @@
 //!
 //! A host translates (part of) a query into a `Plan`, which is plain data, hands over a `Source` for each
 //! table it reads and pulls batches from an `Execution`. Everything here works on `vector::Vector`s; it knows
-//! no page, snapshot, Datum or file. Operators form pipelines: a source of work units, transforms that run on
-//! whichever thread took the unit, and a sink; a sink that has seen everything becomes the source of the next
-//! pipeline.
+//! no page, snapshot, Datum or file. Operators form pipelines. A pipeline has a source of work units,
+//! transforms that run on the thread that took the unit, and a sink. A sink that has seen all rows becomes
+//! the source of the next pipeline.
 //!
-//! Exactness: every operator gives the host's own answer or `Error::Decline`s, upon which the host runs the
-//! query itself. An error that SQL defines (overflow, division by zero) is an `Error::Sql`; the host repeats
-//! the query with its own executor where no row was handed out yet.
+//! Exactness: every operator gives the host's own answer or declines (`Error::Decline`). Then the host runs
+//! the query itself. An error that SQL defines (overflow, division by zero) is an `Error::Sql`. If no row was
+//! handed out yet, the host repeats the query with its own executor.
 #![deny(unsafe_code)]
 
 mod derive;

@@ -1,8 +1,9 @@
-//! Plans whose last rows are computed while earlier ones are already with the reader.
+//! Decides which plans may give rows to the reader before all rows are computed, and changes the others.
 //!
-//! Applied by the host to a finished plan, after `simplify`. A host can run a query itself when its plan
-//! declines, but only until it has handed out a row. So what runs after the last operator that sees all rows
-//! first must not decline. Where it might, an operator that gathers everything is put on top. Invariant: an
+//! Applied by the host to a finished plan, after `simplify`. If a plan declines, the host can run the query
+//! itself, but only before it has handed out a row. Some operators (breakers) see all rows before they give
+//! one. Operators above the last breaker run while earlier rows are with the reader, so they must not
+//! decline. If one of them might, `settled` puts an operator on top that gathers all rows. Invariant: an
 //! operator is added on top or none is; rows and their order stay.
 
 use vector::LogicalType;
@@ -22,8 +23,8 @@ pub fn settled(plan: Plan) -> Plan {
 fn is_certain(plan: &Plan) -> bool {
     match plan {
         Plan::Scan { .. } | Plan::Sort { .. } | Plan::DistinctOn { .. } | Plan::Limit { .. } => true,
-        // One group is there when all is over. Of several, the later ones' rows may come from files and their
-        // results be computed when the first are with the reader.
+        // A single group is given out after all work is done. Of several groups, the later ones may come from
+        // files: their results may be computed when the reader already has the first.
         Plan::Aggregate { keys, .. } if keys.is_empty() => true,
         Plan::Aggregate { input, keys, aggregates, .. }
         | Plan::GroupingSets { input, keys, aggregates, .. } => {
@@ -58,12 +59,12 @@ fn is_certain(plan: &Plan) -> bool {
                 && arguments.chain(partition).chain(order).all(|part| is_safe(part, &types))
                 && is_certain(input)
         }
-        // What a later input gathers, it gathers when rows of the earlier ones are with the reader.
+        // A later input gathers its rows when the reader already has rows of the earlier inputs.
         Plan::Append { inputs, .. } => inputs.iter().all(is_certain) && !inputs.iter().skip(1).any(gathers),
     }
 }
 
-/// True where something has to see rows before it gives any.
+/// True where an operator has to see rows before it gives any.
 fn gathers(plan: &Plan) -> bool {
     match plan {
         Plan::Scan { .. } => false,
@@ -81,14 +82,15 @@ fn gathers(plan: &Plan) -> bool {
     }
 }
 
-/// True for what has a value for every row.
+/// True for an expression that has a value for every row. Errors of host functions do not count.
 fn is_safe(expression: &Expression, input: &[LogicalType]) -> bool {
     let itself = match expression {
         Expression::Call { function, arguments, .. } => {
             let types = arguments.iter().map(|part| part.logical(input)).collect::<Vec<_>>();
             !function.can_raise(&types) && !function.can_decline(&types)
         }
-        // Its errors are the query's; decimals from here and there may have no scale in common.
+        // An error of a host function is the query's error. Decimals of several calls may have no common
+        // scale.
         Expression::Host { result, .. } => *result != LogicalType::Numeric && !expression.can_decline(input),
         Expression::In { value, .. } => value.logical(input) != LogicalType::Numeric,
         _ => true,

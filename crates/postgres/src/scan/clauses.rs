@@ -2,8 +2,8 @@
 //!
 //! `table` builds them once from the plan: native clauses (`custom_exprs`), and those of the qual that may
 //! prune. They are resolved at each start, when parameters and stable expressions have values. Invariant: a
-//! native clause whose predicate came out weaker than the clause is checked row by row as well
-//! (`ScanClause::needs_check`); clauses of the qual always are.
+//! native clause whose predicate is weaker than the clause is also checked row by row
+//! (`ScanClause::needs_check`). Clauses of the qual are always checked row by row.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -18,7 +18,7 @@ use crate::planner::template::{self, Template};
 pub struct Clause {
     /// The server's expression.
     pub node: *mut pg_sys::Node,
-    /// True when nobody else checks it.
+    /// True if only the scan checks the clause.
     pub native: bool,
     /// The expression ready to run on the scan slot (native clauses only).
     pub qual: *mut pg_sys::ExprState,
@@ -138,7 +138,7 @@ fn gather(template: &Template, found: &mut dyn FnMut(*mut pg_sys::Node)) {
     }
 }
 
-/// What the clauses say with constants alone: what can be known without running anything.
+/// The predicates of clauses with constants alone, which are known without running anything.
 pub fn known_now(clauses: &[Clause]) -> Vec<Predicate> {
     let resolved = clauses.iter().map(|clause| {
         let mut constant = |node: *mut pg_sys::Node| {

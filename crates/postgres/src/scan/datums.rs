@@ -86,7 +86,7 @@ pub struct Batch {
     pub steps: Vec<Step>,
     /// Row number that positions count from.
     pub base: u64,
-    /// Position of each row; empty when nobody asks.
+    /// Position of each row; empty if positions are not needed.
     pub positions: Vec<u32>,
 }
 

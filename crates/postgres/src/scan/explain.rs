@@ -41,7 +41,7 @@ pub unsafe fn explain(
         show_columns(scan, es);
         let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Chunk Filter", native);
-        // Conditions of the vectorised plan above are asked here, too.
+        // The scan also evaluates conditions of the vectorised plan above.
         let filtered = scan.counters.rows_filtered + beside.map_or(0, |beside| beside.tally.rows_filtered());
         if (*es).analyze && (filtered > 0 || scan.clauses.iter().any(|clause| clause.native)) {
             integer(es, c"Rows Removed by Chunk Filter", None, filtered);

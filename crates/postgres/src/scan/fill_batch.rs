@@ -1,4 +1,4 @@
-//! Vectors of a chunk become the Datums of a batch.
+//! Makes the Datums of a batch from the vectors of a chunk.
 //!
 //! Called by both readers: `rows` for what it hands out, `vectors` for rows that it has to check one by one.
 
@@ -13,7 +13,7 @@ use crate::convert::missing_value;
 
 /// What a reader does with the rows of a batch.
 pub struct Use<'a> {
-    /// Somebody may ask where a row is.
+    /// Whether the server may ask for a row's position.
     pub keep_position: bool,
     /// Attributes that go straight to the result slot, in its order; None where an expression makes the row.
     pub direct: Option<&'a [usize]>,

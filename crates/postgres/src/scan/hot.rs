@@ -1,8 +1,8 @@
 //! Rows in heap pages: one more source, read through the access method's own scan.
 //!
 //! Opened when the scan starts, because one look at the directory tells both which stripes are visible and
-//! which blocks are hot; read when the stripes are used up. Invariant: the row loop calls `next` bare, so it
-//! must not own anything across the call.
+//! which blocks are hot. The rows are read when the stripes are used up. Invariant: the row loop calls `next`
+//! bare, so it must not own anything across the call.
 
 use pgrx::pg_sys::{
     self, ParallelTableScanDesc, Relation, ScanOptions, Snapshot, TableScanDesc, TupleTableSlot,

@@ -1,8 +1,8 @@
 //! Scans of columnar tables under the server's executor.
 //!
-//! The engine's scan (`stripe::scan`) does the work; a plan node of ours reads it in one of two ways: `rows`
-//! hands out row after row, `vectors` gives batches to the vectorised node above it. Which of them a node
-//! does is settled when it is created.
+//! The engine's scan (`stripe::scan`) does the work. A plan node of ours reads it in one of two ways: `rows`
+//! hands out row after row, `vectors` gives batches to the vectorised node above. The way is chosen when the
+//! node is created.
 //!
 //! - `table`: what both have, read off the plan; `clauses`: its conditions, as predicates that are known now
 //! - `store`: the table's own stripes as the engine's scan sees them; `hot`: rows in heap pages

@@ -1,4 +1,4 @@
-//! What a scan of a table has, whether its rows or its vectors are read, and how it is read off the plan.
+//! The part of a scan that both kinds of node share, and how it is read off the plan.
 //!
 //! Made once per execution, before the first row, by the nodes in `rows` and `vectors`. Invariant: opening
 //! costs the same for a table of any size; stripes are looked up at the first row.
@@ -69,9 +69,9 @@ pub struct TableScan {
     pub batch: Batch,
     /// What was read of stripes, for EXPLAIN.
     pub counters: Counters,
-    /// Rows found in heap pages,
+    /// Rows found in heap pages.
     pub hot_rows: u64,
-    /// and how many of them native conditions left out.
+    /// Rows of these that native conditions left out.
     pub hot_filtered: u64,
     /// Rows of stripes that the server's statistics know of.
     rows_reported: u64,

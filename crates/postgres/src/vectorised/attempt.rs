@@ -1,10 +1,10 @@
 //! ERRORs of functions of the server's inside a vectorised node.
 //!
-//! Called by `server_expression`, `server_aggregate` and `host_function`. Such a function is asked for a
-//! batch at a time: for rows before one at which the server's executor stops with another ERROR, and for more
-//! rows than a reader may want. So as long as no row was handed out, an ERROR about a value is a decline: the
-//! server runs the query itself, and gives its rows or raises its ERROR, with the context that unwinding
-//! loses.
+//! Called by `server_expression`, `server_aggregate` and `host_function`. Such a function is called for a
+//! batch of rows at a time. Some of these rows the server's executor might never reach: it may stop at an
+//! earlier row with another ERROR, or the reader may want fewer rows. So as long as no row was handed out, an
+//! ERROR about a value is a decline. The server then runs the query itself. It gives the rows, or raises its
+//! own ERROR with the context that unwinding loses.
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ use crate::expressions::value_error;
 
 /// Rows between two resets of the memory that results are built in.
 pub const ROWS: usize = 256;
-/// Results of so many rows: values, and whether they are NULL.
+/// Results of this many rows: values, and whether they are NULL.
 pub type Results = [(Datum, bool); ROWS];
 
 thread_local! {

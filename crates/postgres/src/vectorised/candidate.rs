@@ -1,5 +1,5 @@
-//! Which queries may read columnar tables: those are copied before they are planned, if they may be planned
-//! again, because planning eats its input.
+//! Decides which queries may read columnar tables. Such a query is copied before it is planned if it may be
+//! planned again, because planning destroys its input.
 //!
 //! Called by `planner_hook` for every statement, so it only looks at range tables. Invariant: a query that
 //! reads a columnar table is found unless it does so inside a function.

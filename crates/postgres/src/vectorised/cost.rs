@@ -1,8 +1,9 @@
 //! What a plan with vectorised nodes costs, to choose between two plans of one query.
 //!
 //! Called by `planner_hook`. The server's estimate of a replaced subtree stays in the node, for EXPLAIN and
-//! for the plan cache; here its operators count for the share of it that they take when they work on vectors.
-//! Invariant: a plan without vectorised nodes costs what the server says, disabled paths aside.
+//! for the plan cache. The costs here count only the share of the estimate that the operators take when they
+//! work on vectors. Invariant: a plan without vectorised nodes costs what the server says, disabled paths
+//! aside.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -13,9 +14,9 @@ use crate::options::settings::vectorised_min_rows;
 use crate::planner::cost;
 use crate::planner::plan::scanned_rows;
 
-/// What vectorised operators take of the server's estimate for theirs.
+/// The share of the server's estimate that vectorised operators take for the same work.
 const OPERATORS: f64 = 0.1;
-/// The same for columnar scans, whose rows are not handed out one by one and which threads share.
+/// The share for columnar scans. They do not hand out rows one by one, and threads share them.
 const SCANS: f64 = 0.3;
 /// Starting a vectorised node.
 const START: f64 = 5.0;
@@ -46,7 +47,8 @@ fn cost_of((plan, subplans): Statement<'_>) -> f64 {
     cost::enabled(plan.total_cost) + risk(plan, subplans) - saving(plan, subplans) - saved
 }
 
-/// What nested loops cost beyond the estimate where the server guesses how often they run their inner side.
+/// The costs of nested loops beyond the estimate, where the server guesses how often they run their inner
+/// side.
 fn risk(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
     if let Some(replaced) = Replaced::of(plan, subplans) {
         return replaced.server_rows().map(|plan| risk(plan, subplans)).sum();
@@ -59,9 +61,9 @@ fn risk(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
     cost
 }
 
-/// How many times the estimated rows a node may well give. Of how many groups computed values make no
-/// statistics know anything: the server says 200, and as many as there are rows is as likely. So the middle
-/// counts. (A list of keys that a nested loop looks up is of this kind, and has seldom a key twice.)
+/// How many times the estimated rows a node may well give. No statistics say how many groups computed values
+/// make. The server then estimates 200 groups, but one group for each row is as likely. So this takes the
+/// middle. (A list of keys that a nested loop looks up is such a case, and it seldom has a key twice.)
 fn times_guessed(plan: Plan<'_>) -> f64 {
     match plan.tag() {
         NodeTag::T_Material | NodeTag::T_Sort | NodeTag::T_SubqueryScan => {
@@ -87,7 +89,7 @@ fn computes_rows(plan: Plan<'_>) -> bool {
     }
 }
 
-/// What vectorised nodes save in a tree.
+/// The costs that vectorised nodes save in a tree.
 fn saving(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
     let Some(replaced) = Replaced::of(plan, subplans) else {
         return inputs(plan).into_iter().map(|input| saving(input, subplans)).sum();
@@ -106,9 +108,10 @@ fn saving(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
     all - (START + below + (all - sources).max(0.0) * OPERATORS)
 }
 
-/// Whether a plan without nested loops could cost less than this one, given what reading one of its tables as
-/// a whole costs: at the least that, on vectors, unless it stops early. Of statements with sub-plans that is
-/// not known: conditions that contain them raise the costs of scans, and may become joins.
+/// Whether a plan without nested loops could cost less than this one. `least` is the cost of reading one of
+/// its tables as a whole. A plan without nested loops costs at least as much on vectors, unless it stops
+/// early. Statements with sub-plans always count as beatable: conditions that contain sub-plans raise the
+/// costs of scans, and may become joins.
 ///
 /// # Safety
 /// As `statement`.

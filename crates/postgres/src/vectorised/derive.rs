@@ -1,5 +1,5 @@
-//! Which questions about documents go down to the scan as derived columns (`query::derive_columns`): where
-//! only they are asked of a column, the documents themselves need not be put together.
+//! Decides which questions about documents go down to the scan as derived columns (`query::derive_columns`).
+//! If a column is read for such questions only, its documents need not be put together.
 //!
 //! Called by the node on each translation, after the plan is known. Invariant: only columnar scans compute
 //! columns, and only for questions that the paths of shredded documents answer.

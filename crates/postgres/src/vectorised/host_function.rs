@@ -1,8 +1,8 @@
 //! Functions of the server that `query` does not know, called row by row on the main thread.
 //!
-//! Made by `translate::functions` for built-in functions that are strict and not volatile. The evaluator asks
-//! once for each entry of a dictionary where it can. An ERROR of the function is the query's (see `attempt`).
-//! Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
+//! Made by `translate::functions` for built-in functions that are strict and not volatile. Where it can, the
+//! evaluator calls once for each entry of a dictionary. An ERROR of the function is the query's (see
+//! `attempt`). Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,10 +1,16 @@
 //! Running parts of a plan in vectorised operators (crate `query`) instead of the server's executor.
 //!
-//! `translated` says what both halves agree on: the finished plan's subtree in terms of `query`, and where
-//! its rows come from. `planner_hook` plans, `replace` replaces what `translate` understands; `node` is the
-//! executor's node that runs it, `source` where its rows come from, `explain` what it tells. What is kept of
-//! a replaced subtree is the subtree itself: it is translated when the node starts, and run by the server's
-//! own executor where exact semantics are not implemented.
+//! The main files:
+//! - `planner_hook` plans;
+//! - `replace` replaces the subtrees that `translate` understands;
+//! - `translated` is what planner and executor agree on: the finished plan's subtree in terms of `query`, and
+//!   where its rows come from;
+//! - `node` is the executor's node that runs the translation;
+//! - `source` is where its rows come from;
+//! - `explain` is what EXPLAIN shows of it.
+//!
+//! The node keeps the replaced subtree itself. The subtree is translated when the node starts. Where exact
+//! semantics are not implemented, the server's own executor runs it.
 
 mod attempt;
 mod candidate;

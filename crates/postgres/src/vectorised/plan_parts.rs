@@ -1,8 +1,8 @@
-//! What a finished plan is made of, for whoever goes through one: a node's inputs, what it computes, and what
-//! a vectorised node stands for.
+//! The parts of a finished plan, for code that walks through one: a node's inputs, the expressions it
+//! computes, and the subtree that a vectorised node stands for.
 //!
-//! Asked by `rewrite` before it changes anything, and by `cost`, `privileges` and `unasked_rows` about plans
-//! that are done. Invariant: a vectorised node's inputs are the subtree that it keeps.
+//! Called by `rewrite` before it changes anything, and by `cost`, `privileges` and `unasked_rows` for
+//! finished plans. Invariant: a vectorised node's inputs are the subtree that it keeps.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -42,7 +42,7 @@ pub fn is_volatile(plan: Plan<'_>) -> bool {
         || inputs(plan).into_iter().any(is_volatile)
 }
 
-/// What a node itself computes beside its target list: expressions and lists of them.
+/// The expressions, and lists of expressions, that a node computes beside its target list.
 pub fn computed(plan: Plan<'_>) -> Vec<Node<'_>> {
     let mut found: Vec<Option<Node<'_>>> = vec![plan.conditions().node()];
     match plan.kind() {

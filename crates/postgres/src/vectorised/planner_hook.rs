@@ -1,11 +1,11 @@
 //! The planner hook: plans a statement with the server's planner and lets `replace` put vectorised nodes into
 //! the finished plan.
 //!
-//! A statement that reads no columnar table, or small ones, leaves at once: `planner::path_hook` notes what
-//! columnar scans it offers. One that leaves work to the server's executor is planned a second time, without
-//! parallel workers, nested loops and merge joins, and the plan that costs less with its vectorised nodes is
-//! taken. Invariant: a cursor that could move backwards over the server's plan can move backwards over ours,
-//! through a Materialize node on top.
+//! A statement that reads no columnar table, or only small ones, leaves at once: `planner::path_hook` notes
+//! which columnar scans it offers. If a plan leaves work to the server's executor, the statement is planned a
+//! second time, without parallel workers, nested loops and merge joins. The hook takes the plan that costs
+//! less with its vectorised nodes. Invariant: a cursor that could move backwards over the server's plan can
+//! move backwards over ours, through a Materialize node on top.
 
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
@@ -31,7 +31,7 @@ pub unsafe fn install() {
     }
 }
 
-/// What a query is planned with, beside itself.
+/// The arguments of the planner beside the query.
 #[derive(Clone, Copy)]
 struct Request {
     query_string: *const std::ffi::c_char,
@@ -171,7 +171,7 @@ unsafe fn materialised(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
         for target in Plan::new(plan).iter().flat_map(|plan| plan.targets().iter()) {
             let expression = target.expr();
             let entry = pg_sys::flatCopyTargetEntry(target.as_ptr());
-            // The server's planner leaves constants what they are, for those who show plans.
+            // The server's planner leaves constants as they are, for code that shows plans.
             if !matches!(expression.expression(), Expression::Const(_)) {
                 let (kind, typmod) = (expression.type_oid(), expression.typmod());
                 let (place, collation) = (target.resno, expression.collation());
@@ -184,7 +184,8 @@ unsafe fn materialised(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
     }
 }
 
-/// The statement of a cursor, whose reader may want to move back: only those carry options of their own.
+/// True for the statement of a cursor whose reader may want to move back. Only such statements carry options
+/// of their own.
 const fn may_scroll(cursor_options: i32) -> bool {
     let everyone = pg_sys::CURSOR_OPT_PARALLEL_OK
         | pg_sys::CURSOR_OPT_GENERIC_PLAN

@@ -1,9 +1,9 @@
 //! Whether the user may call the functions of a kept subtree.
 //!
 //! Called by the node when it begins, because the right may have been taken away since the plan was made. The
-//! server asks when it initialises an aggregate or an expression, which those of a kept subtree never are.
-//! Where the answer is no, the node runs the subtree through the server, which raises the error in its own
-//! words.
+//! server checks this right when it initialises an aggregate or an expression. But it never initialises those
+//! of a kept subtree. If the user lacks the right, the node runs the subtree through the server, which raises
+//! the error in its own words.
 
 use std::ffi::c_void;
 

@@ -1,14 +1,17 @@
 //! Replacing parts of a finished plan by vectorised nodes.
 //!
-//! Called by `planner_hook` with every plan for which a columnar scan was considered. From the top down, the
-//! first subtree that translates as a whole and is worth it becomes a `CustomScan` that keeps the subtree and
-//! gives the same columns; where a subtree stays, its children are tried, and so are those below it whose
-//! rows the vectorised node takes from the server's executor. Invariant: the plan still runs when nothing is
-//! replaced, and every reader of a replaced node sees the same target list, costs, rows and parameters.
+//! Called by `planner_hook` with every plan for which a columnar scan was considered. The walk goes from the
+//! top down. The first subtree that translates as a whole and is worth it becomes a `CustomScan`, which keeps
+//! the subtree and gives the same columns. Where a subtree stays, its children are tried. A vectorised node
+//! may take rows of some subtrees from the server's executor; these subtrees are tried, too. Invariant: the
+//! plan still runs when nothing is replaced, and every reader of a replaced node sees the same target list,
+//! costs, rows and parameters.
 //!
-//! Not replaced: what runs below Gather (workers run their own copy), what a nested loop or a recursive query
-//! restarts for every row, what a merge join marks and restores, and what calls volatile functions, because a
-//! subtree that declines is run again from its start.
+//! These subtrees are never replaced:
+//! - a subtree below Gather, because workers run their own copy;
+//! - a subtree that a nested loop or a recursive query restarts for every row;
+//! - a subtree that a merge join marks and restores;
+//! - a subtree that calls volatile functions, because a subtree that declines is run again from its start.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -41,7 +44,7 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
             return false;
         }
         tree(&raw mut (*stmt).planTree, subplans, None, false);
-        // EXISTS, and whoever reads a CTE, may stop at any row.
+        // EXISTS, and a reader of a CTE, may stop at any row.
         places(subplans).into_iter().for_each(|slot| tree(slot, subplans, None, true));
         true
     }
@@ -93,7 +96,7 @@ unsafe fn tree(
         Err(reason) => reason,
     };
     if super::translate::is_columnar(plan) {
-        // What keeps the scan itself says more than what keeps those above it.
+        // The reason that keeps the scan itself says more than the reasons that keep the nodes above it.
         if let Some(above) = above {
             // SAFETY: the sub-plans of the caller's statement; the scan is one of ours.
             unsafe {
@@ -160,7 +163,7 @@ unsafe fn trees_below(
             if !is_restarted(plan, child) {
                 tree(child, subplans, above, partly);
             } else if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
-                // What is below the node that is restarted keeps its rows.
+                // The nodes below the restarted node keep their rows.
                 children(*child).into_iter().for_each(|below| tree(below, subplans, above, partly));
             }
         }

@@ -1,9 +1,9 @@
 //! Aggregates of the server's that `query` does not know: their own transition and final functions, called on
 //! the main thread for values that `query` collected and put in order.
 //!
-//! Made by `translate::aggregate` for built-in aggregates. The functions see what they see in the server's
-//! executor: a state of their own kind in a memory that lives as long as the group, and an aggregate as their
-//! context. Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
+//! Made by `translate::aggregate` for built-in aggregates. The functions see the same as in the server's
+//! executor. Each group has a state of their own kind, in memory that lives as long as the group. Their
+//! context is an aggregate. Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +44,7 @@ struct Inner {
 // SAFETY: it is only used on the main thread, and dropping it frees nothing of the server's.
 unsafe impl Send for Inner {}
 
-/// What a running aggregate has; all of it is the server's memory.
+/// The parts of a running aggregate; all of them are the server's memory.
 #[derive(Clone, Copy)]
 struct Running {
     step: pg_sys::FunctionCallInfo,
@@ -375,7 +375,7 @@ impl HostAggregate for ServerAggregate {
                 batch(self.may_hold_back, || attempt(self.may_hold_back, || running.result()))?;
             writer.push_value(value, is_null);
             pg_sys::MemoryContextReset(running.work);
-            // What it has is of no use any more.
+            // The state is of no use any more.
             pg_sys::MemoryContextReset(running.group);
             running.state = (Datum::null(), true);
         }

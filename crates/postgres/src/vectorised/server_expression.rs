@@ -2,10 +2,10 @@
 //! server's own interpreter.
 //!
 //! Made by `translate::expressions` for the smallest part that has no translation and calls built-in
-//! functions only. What the part takes from its row (columns, aggregates, parameters) becomes parameters of a
-//! copy of it, so that one copy serves all executions of a node. The evaluator asks once for each entry of a
-//! dictionary where it can. An ERROR is the query's (see `attempt`). Invariant: the loop over rows owns
-//! nothing, because an ERROR jumps out of it.
+//! functions only. The values that the part takes from its row (columns, aggregates, parameters) become
+//! parameters of a copy of it. So one copy serves all executions of a node. Where it can, the evaluator calls
+//! once for each entry of a dictionary. An ERROR is the query's (see `attempt`). Invariant: the loop over
+//! rows owns nothing, because an ERROR jumps out of it.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
@@ -34,12 +34,12 @@ pub struct ServerExpression {
     inner: Mutex<Inner>,
 }
 
-/// What belongs to the server: the expression, and its state once it was asked.
+/// The parts that belong to the server: the expression, and its state once it was first evaluated.
 struct Inner {
     tree: *mut pg_sys::Node,
     types: Vec<Oid>,
     memory: pg_sys::MemoryContext,
-    /// Who began.
+    /// The user who began the execution.
     identity: Identity,
     prepared: Option<Prepared>,
 }
@@ -53,8 +53,8 @@ struct Prepared {
     values: pg_sys::ParamListInfo,
 }
 
-/// Whether making a value of a type may call functions of the user's: those of the constraints of domains
-/// inside it, or of a range's order.
+/// Whether making a value of a type may call the user's functions. The constraints of domains inside the type
+/// and a range's order may be such functions.
 fn may_check(kind: Oid) -> bool {
     let built_in = kind.to_u32() < pg_sys::FirstNormalObjectId;
     // SAFETY: a catalog look-up.
@@ -66,7 +66,8 @@ const fn is_part(tag: NodeTag) -> bool {
     matches!(tag, NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_GroupingFunc | NodeTag::T_Param)
 }
 
-/// True for what cannot be evaluated outside its node, and for domains, whose constraints may call anything.
+/// True for an expression that cannot be evaluated outside its node, and for domains, whose constraints may
+/// call anything.
 const fn is_bound(tag: NodeTag) -> bool {
     matches!(
         tag,
@@ -79,8 +80,8 @@ const fn is_bound(tag: NodeTag) -> bool {
     )
 }
 
-/// What an expression of a finished plan takes from its row, each once; None where it cannot be evaluated by
-/// itself.
+/// The values that an expression of a finished plan takes from its row, each once. None if the expression
+/// cannot be evaluated by itself.
 pub fn parts(node: Node<'_>) -> Option<Vec<Node<'_>>> {
     // SAFETY: a catalog look-up.
     let class = || unsafe { pg_sys::get_typtype(node.type_oid()) } as u8;
@@ -96,10 +97,10 @@ pub fn parts(node: Node<'_>) -> Option<Vec<Node<'_>>> {
     is_fit.then_some(found.parts)
 }
 
-/// What a walk finds.
+/// The result of a walk.
 struct Look<'a> {
     parts: Vec<Node<'a>>,
-    /// CASEs around whose value may be mentioned.
+    /// The number of CASEs around, whose values may be mentioned.
     cases: u32,
 }
 
@@ -180,7 +181,7 @@ unsafe extern "C-unwind" fn may_not_call(function: Oid, _data: *mut c_void) -> b
     unsafe { !built_in || !compat::may_execute(function) || pg_sys::get_func_retset(function) }
 }
 
-/// What takes the place of what.
+/// The expressions to replace, and their replacements.
 struct Replace<'a> {
     parts: &'a [Node<'a>],
     parameters: &'a [*mut pg_sys::Node],

@@ -2,11 +2,13 @@
 //! interval, enum, ranges, text under non-deterministic collations.
 //!
 //! Made by `translate::keys`; operators then group, join and sort by the numbers. Every different byte string
-//! gets a number (`query`'s `Numbering`), and is shown to the type's hash and equality functions once: one
-//! that equals an earlier one stands for it. Two numbers are compared by the type's comparison function, and
-//! once that was asked often, by ranks that it gave them all: a top-N asks too little for ranks to pay, a
-//! sort does not. Invariant: all of it happens on the main thread; a number keeps its meaning, and two
-//! numbers their order, as long as the node lives.
+//! gets a number (`query`'s `Numbering`). The type's hash and equality functions see it once. If its value
+//! equals an earlier one, the earlier number stands for both. The type's comparison function compares two
+//! numbers. Once it was called often, all numbers are put in its order and get ranks; from then on ranks are
+//! compared. A sort makes enough comparisons for ranks to pay, a top-N does not.
+//!
+//! Invariant: all of it happens on the main thread; a number keeps its meaning, and two numbers their order,
+//! as long as the node lives.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -38,7 +40,7 @@ pub fn bytes_of(type_oid: Oid) -> f64 {
     (ENTRY + PLACES) as f64 + 2.0 * f64::from(width)
 }
 
-/// What the server says of a type.
+/// The server's data about a type.
 #[derive(Clone, Copy)]
 struct Class {
     kind: ColumnType,
@@ -46,7 +48,7 @@ struct Class {
     entry: *mut pg_sys::TypeCacheEntry,
     by_value: bool,
     length: i16,
-    /// What lives as long as the node.
+    /// The data that lives as long as the node.
     memory: pg_sys::MemoryContext,
 }
 
@@ -74,7 +76,7 @@ struct Known {
     compared: usize,
 }
 
-/// What is known of a number.
+/// The facts known about a number.
 #[derive(Clone, Copy)]
 struct Met {
     /// The value, a copy of the server's; None for NULL.
@@ -85,7 +87,7 @@ struct Met {
     before: u32,
 }
 
-/// Where values are kept, and where functions work.
+/// The memory that keeps values, and the memory that functions work in.
 #[derive(Clone, Copy)]
 struct Memory {
     values: pg_sys::MemoryContext,
@@ -165,8 +167,8 @@ impl Numbers {
         if a == b {
             return Ordering::Equal;
         }
-        // An ERROR of the server's comes out of the comparison as a panic and ends the query: nothing is left
-        // half done that anybody sees.
+        // An ERROR of the server's comes out of the comparison as a panic and ends the query. No later code
+        // sees the unfinished state.
         let Ok(mut known) = self.known.lock() else { return Ordering::Equal };
         // SAFETY: the main thread, as whoever sorts by numbers has made them there.
         unsafe { known.compare(self.class, a, b) }
@@ -256,7 +258,8 @@ impl Known {
         }
     }
 
-    /// What there is to know of a new number: whether its value equals an earlier one.
+    /// Compares the value of a new number with the values met before. The result says which number was the
+    /// first with an equal value; without an equal one it is the number itself.
     ///
     /// # Safety
     /// As `meet`, for one value.
@@ -357,8 +360,8 @@ impl Known {
 }
 
 impl Ranks {
-    /// The ranks of these numbers, the new ones put among those that have one. `hashed`: first numbers
-    /// differ, because there is a hash that says so.
+    /// The ranks of these numbers. New numbers are put among the numbers that have a rank. `hashed`: the type
+    /// has a hash function, so different first numbers have different values.
     fn with(self, values: &[Met], hashed: bool, mut compare: impl FnMut(u32, u32) -> Ordering) -> Self {
         // The new numbers in order, then each put among those before it. Only first ones are asked for.
         let is_first = |number: &u32| {
@@ -406,7 +409,7 @@ unsafe fn compare_values(values: &[Met], class: Class, a: u32, b: u32) -> Orderi
     (order.value() as i32).cmp(&0)
 }
 
-/// What a key is for.
+/// The use of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Use {
     /// Numbers, equal where the values are: Int64.

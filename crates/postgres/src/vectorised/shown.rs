@@ -1,13 +1,16 @@
-//! The columns of a vectorised node, for those who look where a value comes from.
+//! The list of columns of a vectorised node, for EXPLAIN and extensions that look where a value comes from.
 //!
-//! Called by `replace` for each node that it makes. The server has it that the list of columns of a custom
-//! scan mentions tables, never nodes below it. That of the kept subtree mentions those: EXPLAIN finds them,
-//! as the new node names the same plans below it, but pg_qualstats looks for their states, finds none, and
-//! ended the server. So a column that is only handed on from a node below is replaced by what it comes from,
-//! down to columns of tables. Expressions stay as they are: nobody follows them.
+//! Called by `replace` for each node that it makes. The server expects that the list of columns of a custom
+//! scan mentions tables, never nodes below it. But the list of the kept subtree mentions such nodes. EXPLAIN
+//! finds them, because the new node names the same plans below it. pg_qualstats looks for their states and
+//! finds none, which ended the server. So a column that is only handed on from a node below is replaced by
+//! what it comes from, down to columns of tables. Expressions stay as they are, because no reader follows
+//! them.
 //!
-//! Invariant: type, modifier and collation of a column stay. What would become too long, as expressions that
-//! use one another several times do, is hidden in a cast that does nothing.
+//! Expressions that use one another several times would become too long. Such an expression is hidden in a
+//! cast that does nothing.
+//!
+//! Invariant: type, modifier and collation of a column stay.
 
 use std::ffi::c_void;
 
@@ -97,7 +100,7 @@ fn is_of_parent(plan: Plan<'_>, var: Typed<'_, pg_sys::Var>) -> bool {
     word >> (var.varnosyn % BITS) & 1 == 1
 }
 
-/// What a reference in a plan's expressions means, and the plan in whose terms that is.
+/// The meaning of a reference in a plan's expressions, and the plan to which that meaning refers.
 fn target<'a>(plan: Plan<'a>, var: Typed<'_, pg_sys::Var>) -> Option<(Plan<'a>, Node<'a>)> {
     let (plan, list): (_, Targets<'a>) = match (var.varno, plan.kind()) {
         (pg_sys::INDEX_VAR, PlanNode::IndexOnlyScan(scan)) => (plan, scan.columns()),
@@ -118,7 +121,7 @@ fn target<'a>(plan: Plan<'a>, var: Typed<'_, pg_sys::Var>) -> Option<(Plan<'a>, 
     Some((plan, entry.expr()))
 }
 
-/// The same expression as something that nobody follows. EXPLAIN shows what is inside.
+/// The same expression inside a cast that no reader follows. EXPLAIN shows the inner expression.
 fn hidden(node: Node<'_>) -> *mut pg_sys::Expr {
     let (kind, typmod, collation) = (node.type_oid(), node.typmod(), node.collation());
     let form = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;

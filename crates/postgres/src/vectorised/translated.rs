@@ -1,8 +1,8 @@
 //! A subtree of the server's finished plan in the terms of `query`: what `translate` makes and the node runs.
 //!
-//! Made twice for every vectorised node: while planning, with no value known, only to see that everything
-//! below is understood; and when the node starts, with the values that parameters and stable expressions have
-//! then. Invariant: pointers into the plan tree live as long as the plan.
+//! It is made twice for every vectorised node. While planning no value is known: the translation only shows
+//! that everything below is understood. When the node starts, it has the values that parameters and stable
+//! expressions have then. Invariant: pointers into the plan tree live as long as the plan.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -19,18 +19,18 @@ use crate::host::tree::{Node, Typed};
 /// A plan subtree in our terms.
 #[derive(Debug)]
 pub struct Translated {
-    /// What to compute; its scans name sources by their position below.
+    /// The plan to run; its scans name sources by their position below.
     pub plan: query::Plan,
     /// Where rows come from.
     pub sources: Vec<SourceSpec>,
-    /// Those of them, by position, that have none for the values of now, and are not to be asked.
+    /// The positions of sources that have no rows for the current values and must not be asked.
     pub idle: Vec<usize>,
     /// The sources of partitions, of each partitioned table of which one is likely to be left by values that
     /// are not known yet.
     pub alternatives: Vec<Vec<Range<usize>>>,
-    /// What the server sees of each column of the plan: one for each entry of the subtree's target list.
+    /// The server's view of each column of the plan: one for each entry of the subtree's target list.
     pub columns: Vec<OutputColumn>,
-    /// What its constants and calls of the server's functions were.
+    /// The server's expressions that its constants and calls of server functions came from.
     pub origins: Origins,
 }
 
@@ -43,9 +43,9 @@ pub struct Origin {
     pub plan: *mut pg_sys::Plan,
 }
 
-/// Where the parts of a translation come from that only the server can show in its words, for EXPLAIN:
-/// constants (and what stands for values that are not known yet) and calls of its functions. A part is known
-/// by its address, which stays its own because it is kept here.
+/// For EXPLAIN: where the parts of a translation come from that only the server can show in its words. These
+/// parts are calls of its functions, constants, and what stands for values that are not known yet. A part is
+/// known by its address, which stays its own because the part is kept here.
 #[derive(Default)]
 pub struct Origins {
     values: Vec<(Arc<Vector>, Origin)>,
@@ -53,7 +53,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// What an expression of the server's became.
+    /// Notes the expression of the server's that a translation came from.
     pub fn note(&mut self, made: &Expression, origin: Origin) {
         match made {
             Expression::Constant(value) => self.note_value(value, origin),
@@ -68,17 +68,17 @@ impl Origins {
         }
     }
 
-    /// What a constant was.
+    /// Notes the expression that a constant came from.
     pub fn note_value(&mut self, value: &Arc<Vector>, origin: Origin) {
         self.values.push((Arc::clone(value), origin));
     }
 
-    /// What a constant was: the outermost expression that gave it.
+    /// The outermost expression that gave a constant.
     pub fn of_value(&self, value: &Arc<Vector>) -> Option<Origin> {
         self.values.iter().rev().find(|(known, _)| Arc::ptr_eq(known, value)).map(|(_, origin)| *origin)
     }
 
-    /// What a call of one of the server's functions was.
+    /// The expression that a call of one of the server's functions came from.
     pub fn of_function(&self, function: &Arc<dyn HostFunction>) -> Option<Origin> {
         self.functions.iter().rev().find(|(known, _)| known == function).map(|(_, origin)| *origin)
     }
@@ -138,13 +138,12 @@ pub struct Reason(pub Cow<'static, str>);
 pub struct Remaining {
     /// Its place among all inputs.
     pub place: usize,
-    /// It has no rows for the values of now, which change from one start of the node to the next; it stays
-    /// where it is so that every start has the same operators.
+    /// True if the input has no rows for the current values, which change from one start of the node to the
+    /// next. The input stays in its place so that every start has the same operators.
     pub idle: bool,
 }
 
-/// Values of what is not a column: parameters and stable expressions. Asked only about parts of the plan that
-/// is translated.
+/// The values of parameters and stable expressions. Asked only about parts of the plan that is translated.
 pub trait Values {
     /// The value of an expression without columns and whether it is NULL; None where no value is known yet.
     ///
@@ -152,8 +151,8 @@ pub trait Values {
     /// Computing it fails, which is an error of the query if a row asks for it.
     fn value(&mut self, expression: Node<'_>) -> Result<Option<(Datum, bool)>, Reason>;
 
-    /// What the values of now leave of the inputs of an Append or MergeAppend that has so many, where they
-    /// say which partitions can have rows: all, unless there is a statement that runs.
+    /// The inputs of an Append or MergeAppend of `inputs` inputs that the current values leave. The values
+    /// may say which partitions can have rows. All inputs are left unless a statement runs.
     fn remaining(
         &mut self,
         inputs: usize,
@@ -162,15 +161,15 @@ pub trait Values {
         Ok((0..inputs).map(|place| Remaining { place, idle: false }).collect())
     }
 
-    /// What is kept from one start of the node to the next: functions of the server's, by the part of the
-    /// plan that calls them. None where nothing is.
+    /// The server's functions that are kept from one start of the node to the next, by the part of the plan
+    /// that calls them. None if nothing is kept.
     fn kept(&mut self) -> Option<&mut Kept> {
         None
     }
 }
 
-/// Functions of the server's, by the part of the plan that calls them. What else a translation makes of the
-/// server's is gone at the next one.
+/// The server's functions, by the part of the plan that calls them. Everything else of the server's that a
+/// translation makes is gone at the next translation.
 pub struct Kept {
     memory: pg_sys::MemoryContext,
     functions: Vec<(*mut pg_sys::Node, Arc<dyn Any + Send + Sync>)>,
@@ -204,7 +203,7 @@ impl Kept {
     }
 }
 
-/// While planning: nothing is known, the translation only shows whether there is one.
+/// No values. Used while planning, only to see whether there is a translation.
 #[derive(Debug)]
 pub struct NoValues;
 

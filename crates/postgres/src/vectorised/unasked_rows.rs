@@ -1,9 +1,9 @@
-//! Rows that a node takes from the server's executor before anybody asks for them.
+//! Rows that a node takes from the server's executor before its reader asks for them.
 //!
-//! Called by `replace`. A source of rows is read some thousands at a time; where the reader stops early
-//! (LIMIT, EXISTS), the server's executor would not have come to most of them, nor to an ERROR in their
-//! expressions. Unlike those of expressions inside the node (`attempt`), such ERRORs cannot be held back, so
-//! subtrees that may meet one are left to the server.
+//! Called by `replace`. The vectorised node reads some thousand rows of a source at a time. If the reader
+//! stops early (LIMIT, EXISTS), the server's executor would not have come to most of them, nor to an ERROR in
+//! their expressions. ERRORs of expressions inside the node can be held back (`attempt`), ERRORs in a source
+//! of rows cannot. So subtrees that may meet one are left to the server.
 
 use std::ffi::c_void;
 

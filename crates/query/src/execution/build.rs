@@ -165,8 +165,9 @@ fn columns_of<'e>(input: &Plan, expressions: impl IntoIterator<Item = &'e Expres
     with_columns(&vec![false; input.types().len()], expressions)
 }
 
-/// For each column of an aggregation's groups the column of its input that it is, where groups of some values
-/// may be left out: nothing that is computed for them can end the query.
+/// For each key of an aggregation the column of its input that the key is, if it is one. Through these
+/// columns a condition on the groups may leave out rows of the input. No columns if something that is
+/// computed for the rows left out could end the query.
 fn deciding(plan: &Plan) -> Vec<Option<usize>> {
     let Plan::Aggregate { input, keys, aggregates, .. } = plan else { return Vec::new() };
     let types = input.types();

@@ -1,9 +1,9 @@
 //! Running a plan: builds its pipelines and drives them.
 //!
-//! The host makes an `Execution` and pulls batches from it on its main thread. Pipelines run when somebody
-//! asks for their rows, so a breaker (sort, aggregate, the build side of a join) runs all of its input at the
-//! first pull. `build` makes the pipelines, `profile` measures them, and this file drives the topmost one,
-//! whose rows go to the host. Invariant: sources are asked on the main thread only.
+//! The host makes an `Execution` and pulls batches from it on its main thread. A pipeline runs when its rows
+//! are asked for. So a breaker (sort, aggregate, the build side of a join) runs all of its input at the first
+//! pull. `build` makes the pipelines, `profile` measures them, and this file drives the topmost one, whose
+//! rows go to the host. Invariant: sources are asked on the main thread only.
 
 mod build;
 mod profile;
@@ -128,7 +128,7 @@ impl Running {
             }
             if let Some(job) = &self.job {
                 job.check()?;
-                // Workers first, so that they have something to do while the host looks at rows.
+                // Workers get units first, so that they have work while the host reads rows.
                 if !self.source_ended && job.has_room() {
                     match pipeline.source.next_unit(host)? {
                         Some(unit) => job.submit(unit),

@@ -1,10 +1,14 @@
 //! Measuring the operators of a plan, for EXPLAIN ANALYZE.
 //!
 //! A host that wants figures hands in a `Profile` of the plan; `build` then wraps what it makes for each
-//! node. Time is a node's own: what nodes below it take on the same thread, called from inside, is taken
-//! away; threads add up. Temporary files count for whoever's call makes them. Rows are those that come out.
-//! Memory is what sinks and sources say that they hold, after each batch. Invariant: wrapping changes nothing
-//! but the time that it takes to look at the clock, twice a batch.
+//! node. The figures of a node:
+//! - time: the node's own, added up over all threads. The time of nodes below it that it calls on the same
+//!   thread is subtracted.
+//! - temporary files: the files that the node's own calls make.
+//! - rows: the rows that come out.
+//! - memory: the bytes that sinks and sources say that they hold, after each batch.
+//!
+//! Invariant: wrapping changes nothing but the time it takes to read the clock twice a batch.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -21,7 +25,7 @@ use crate::{
     Source, Step, Summary, SummaryNeed, Transform, TransformFactory, Unit,
 };
 
-/// What was measured of one node.
+/// The figures measured of one node.
 #[derive(Debug, Default)]
 pub struct Figures {
     rows: AtomicU64,
@@ -64,7 +68,7 @@ impl Figures {
         self.memory.load(Ordering::Relaxed)
     }
 
-    /// One of its threads holds so many bytes now, and held so many when it last said so.
+    /// Notes how many bytes one of the node's threads holds now, and how many it held when it last reported.
     fn holds(&self, now: usize, before: &mut usize) {
         let (grown, before) = (now as u64, std::mem::replace(before, now) as u64);
         // Wraps where it shrinks, and back in the sum.
@@ -82,7 +86,7 @@ impl Figures {
         self.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Adds the time that `work` takes, but for what others measure inside it.
+    /// Adds the time that `work` takes, except the time that other measurements inside it take.
     fn time<T>(&self, work: impl FnOnce() -> T) -> T {
         let outside = INSIDE.replace(0);
         let start = Instant::now();
@@ -168,7 +172,7 @@ fn address(plan: &Plan) -> usize {
     std::ptr::from_ref(plan).addr()
 }
 
-/// Something whose calls are measured.
+/// An operator whose calls are measured.
 struct Measured<T> {
     inner: T,
     figures: Arc<Figures>,
@@ -268,7 +272,7 @@ impl TransformFactory for Measured<Arc<dyn TransformFactory>> {
 impl Transform for Measured<Box<dyn Transform>> {
     fn push(&mut self, batch: Batch, emit: &mut Emit<'_>) -> Result<()> {
         let Self { inner, figures, .. } = self;
-        // What happens to the rows afterwards is not this node's time, measured or not.
+        // The time after the rows have left is not this node's time.
         let after = Figures::default();
         figures.time(|| {
             inner.push(batch, &mut |batch| {

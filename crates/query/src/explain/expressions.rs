@@ -1,7 +1,7 @@
 //! Expressions of a plan as SQL.
 //!
 //! Called by `operators`. Columns have the names that the operator below gives them. The host writes
-//! constants and calls of its functions (`Spelling`), where it knows what they were translated from, so that
+//! constants and calls of its functions if it knows what they were translated from (`Spelling`). So
 //! parameters, casts and literals read as they do elsewhere in its EXPLAIN.
 
 use std::sync::Arc;

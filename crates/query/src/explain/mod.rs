@@ -1,11 +1,11 @@
-//! A plan as a tree that any host can show: what each operator is, what it computes by and, where the plan
-//! was measured, what it did.
+//! A plan as a tree that any host can show. Each operator has a title, the expressions it computes by and, if
+//! the plan was measured, its figures.
 //!
 //! Called by a host's EXPLAIN. `operators` walks the plan, `expressions` writes what it computes as SQL, and
-//! `text` puts the tree into lines. A host that shows structured formats goes over the tree itself: an
-//! operator is a group with a title and properties that holds the groups of its inputs, and a property says
-//! what kind of value it has. `Spelling` is what only the host can write. Invariants: nothing here runs the
-//! plan; what is shown is what runs, after all simplification.
+//! `text` puts the tree into lines. A host that shows structured formats goes over the tree itself. In the
+//! tree an operator is a group with a title and properties, and it holds the groups of its inputs. A property
+//! says what kind of value it has. `Spelling` writes the parts that only the host can write. Invariants:
+//! nothing here runs the plan; the tree shows the plan that runs, after all simplification.
 
 mod expressions;
 mod operators;
@@ -21,7 +21,7 @@ pub use text::lines;
 
 use crate::{HostFunction, Profile};
 
-/// What only the host can write: names of its columns, and parts of the plan that it made of its own.
+/// Writes what only the host can write: names of its columns, and parts of the plan that it made itself.
 pub trait Spelling {
     /// The columns of a source, by its number among those given to `Execution::new`.
     fn columns(&self, source: usize) -> Vec<String>;
@@ -96,7 +96,7 @@ pub const fn kilobytes(bytes: u64) -> u64 {
     bytes.div_ceil(1024)
 }
 
-/// What an operator did, all executions of its plan together.
+/// The figures of an operator, of all executions of its plan together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OperatorFigures {
     /// Rows that came out.
@@ -167,8 +167,8 @@ fn milliseconds(nanoseconds: u64) -> Value {
 pub struct Options<'a> {
     /// The columns of each operator, too.
     pub verbose: bool,
-    /// What each operator did, in the order of `Profile::nodes`; empty where nothing was measured.
+    /// The figures of each operator, in the order of `Profile::nodes`. Empty if nothing was measured.
     pub figures: &'a [OperatorFigures],
-    /// Of these figures time, memory and files, too.
+    /// Whether to show time, memory and files, too.
     pub with_work: bool,
 }

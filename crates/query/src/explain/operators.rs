@@ -1,7 +1,7 @@
 //! The operators of a plan: one entry each, with what it computes by and from.
 //!
-//! Called by hosts. The walk goes down the plan and names the columns of each operator on the way back up,
-//! because an operator's expressions are told in the names of the columns below.
+//! Called by hosts. The walk goes down the plan and names the columns of each operator on the way back up.
+//! This order is needed because an operator's expressions use the names of the columns below.
 
 use std::sync::Arc;
 
@@ -201,7 +201,7 @@ fn title(plan: &Plan) -> String {
         Plan::Sort { limit: Some(limit), .. } => format!("Top-N Sort ({limit})"),
         Plan::Sort { .. } => "Sort".into(),
         Plan::DistinctOn { .. } => "Sort, Distinct On".into(),
-        // What gathers all rows before the first is given out (`stream`).
+        // The operator that gathers all rows before the first is given out (`stream`).
         Plan::Limit { offset: 0, limit: None, .. } => "Materialize".into(),
         Plan::Limit { .. } => "Limit".into(),
         Plan::Append { .. } => "Append".into(),

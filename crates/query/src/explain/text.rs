@@ -5,8 +5,8 @@
 
 use super::{Measured, Operator, OperatorFigures, Value, milliseconds};
 
-/// The lines of a plan that ran on so many threads. The first one begins with a label, the others with blanks
-/// as wide.
+/// The lines of a plan that ran on `threads` threads. The first line begins with a label, the others with as
+/// many blanks.
 pub fn lines(root: &Operator, label: &str, threads: usize) -> Vec<String> {
     let mut text = Text { width: label.len(), threads, lines: Vec::new() };
     text.enter(root, label, 0);

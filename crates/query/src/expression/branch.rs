@@ -1,7 +1,8 @@
 //! CASE and COALESCE. Called by nodes.
 //!
-//! A branch that may fail or costs much is computed for the rows that reach it and scattered; others are
-//! computed for all rows and blended, which is cheaper than gathering.
+//! A branch that may fail or costs much is computed only for the rows that reach it; its values are scattered
+//! into the result. Other branches are computed for all rows and blended, which is cheaper than gathering the
+//! rows.
 
 use std::sync::Arc;
 
@@ -17,9 +18,9 @@ use crate::{Batch, Result};
 
 /// The value of some rows of a result.
 struct Part {
-    /// Which rows.
+    /// The rows.
     rows: Bitmap,
-    /// Where in `value` they are: in the same place, or one after the other.
+    /// Whether `value` has the rows at their own places or one after the other.
     dense: bool,
     /// A flat vector or a constant.
     value: Value,

@@ -1,4 +1,4 @@
-//! A condition that a source looks at itself, before it decodes the columns that only later operators read.
+//! A condition that a source evaluates itself, before it decodes the columns that only later operators read.
 //!
 //! `operators::filter` offers it to the source of its pipeline (`Source::filter`). Any number of threads may
 //! ask at once: each takes an evaluator, which remembers what it computed of dictionaries, and puts it back.
@@ -12,7 +12,7 @@ use crate::{Batch, Expression, Result, RowFilter};
 pub struct Condition {
     expression: Expression,
     columns: Vec<usize>,
-    /// Those that nobody uses just now.
+    /// Evaluators that no thread uses just now.
     evaluators: Mutex<Vec<Evaluator>>,
 }
 

@@ -1,10 +1,10 @@
-//! Parts of an expression that read one column only, computed on the column's encoding: once for a constant,
-//! each run or each dictionary entry instead of each row.
+//! Parts of an expression that read one column only, computed on the column's encoding. A part is computed
+//! once for a constant, for each run or for each dictionary entry, and not for each row.
 //!
-//! What was computed for a dictionary is kept by its id, so that a filter touches each entry once a stripe.
-//! Entries need not occur in the rows at hand: where one of them ends the part with an error the rows are
-//! computed one by one instead, and where the part calls the host only entries that do occur are computed,
-//! each once. Invariant: the answer is that of the plain rows.
+//! Results for a dictionary are kept by its id, so that a filter touches each entry once a stripe. A
+//! dictionary may have entries that do not occur in the rows at hand. If one of its entries ends the part
+//! with an error, the rows are computed one by one instead. If the part calls the host, only entries that
+//! occur are computed, each once. Invariant: the answer is that of the plain rows.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ const NOT_MET: u32 = u32::MAX;
 /// Parts that cost less than this are not worth remembering entry by entry.
 const DEAR: u32 = 10;
 
-/// What was found out about a dictionary.
+/// What is known about a dictionary.
 struct Kept {
     id: u64,
-    /// Rows met so far: a large dictionary is computed whole when that is no more work than its rows were.
+    /// Rows met so far. A large dictionary is computed as a whole once it has no more entries than this.
     rows: usize,
     outcome: Outcome,
 }
@@ -68,12 +68,12 @@ impl Encoded {
         }
     }
 
-    /// The node itself, for who looks into it.
+    /// The node itself, for callers that look into it.
     pub fn node_mut(&mut self) -> &mut Node {
         &mut self.node
     }
 
-    /// True where the column's encoding is worth more than its rows.
+    /// True where computing on the column's encoding may be cheaper than computing row by row.
     pub fn applies(&self, batch: &Batch) -> bool {
         batch.columns.get(self.column).is_some_and(|column| {
             matches!(column.values, Values::Constant(..) | Values::Runs { .. } | Values::Dictionary { .. })
@@ -91,7 +91,7 @@ impl Encoded {
                 self.runs(batch, ends, values)?
             }
             Values::Dictionary { codes, dictionary } => {
-                // Nothing is computed for a NULL that is not there: it may fail.
+                // If no row is NULL, nothing is computed for NULL, because that may fail.
                 let validity = column.validity.as_ref().filter(|validity| validity.count_zeros() > 0);
                 self.codes(batch, codes, dictionary, validity)?
             }
@@ -113,7 +113,7 @@ impl Encoded {
         Ok(self.node.evaluate(&Batch::new(rows, columns))?.flat())
     }
 
-    /// As `over`; None where the part fails, which rows may not.
+    /// As `over`. None if the part fails for one of the values; the rows themselves may not fail.
     fn try_over(&mut self, batch: &Batch, values: Vector) -> Result<Option<Vector>> {
         match self.over(batch, values) {
             Ok(value) => Ok(Some(Arc::unwrap_or_clone(value.vector))),
@@ -174,7 +174,8 @@ impl Encoded {
         Ok(result.map(Value::from))
     }
 
-    /// The rows' values from those of the entries that occur in them or did before.
+    /// The rows' values, taken from the values of the entries met so far. Entries that these rows meet for
+    /// the first time are computed now. None if one of them fails.
     fn met(
         &mut self,
         batch: &Batch,
@@ -255,7 +256,7 @@ fn outcome(values: Vector) -> Outcome {
     }
 }
 
-/// The rows' values from their entries' (and from that of NULL).
+/// The rows' values: each row takes the value of its entry, a row of NULL takes `null`.
 fn by_code(
     outcome: &Outcome,
     codes: &[u32],

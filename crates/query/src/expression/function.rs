@@ -2,10 +2,9 @@
 //!
 //! Each is PostgreSQL's function of that meaning, exactly: values, display scales of numerics, errors. A
 //! function that meets a value outside what it implements exactly declines (`Error::Decline`). Types in the
-//! comments are `vector::LogicalType`s; a function of other types than those is declined when it is compiled,
-//! with the first batch. Functions of text that count characters take text to be UTF-8: a host with another
-//! encoding of more than one byte a character must not use them. Patterns, sets and numbers that are
-//! constants are prepared once.
+//! comments are `vector::LogicalType`s. A function of other types is declined when it is compiled, with the
+//! first batch. Functions that count characters expect UTF-8. A host with another encoding of more than one
+//! byte a character must not use them. Patterns, sets and numbers that are constants are prepared once.
 
 use vector::{CompareOp, LogicalType};
 
@@ -55,7 +54,7 @@ pub enum DateField {
 pub enum CaseRule {
     /// The letters of ASCII change, no other does: the C locale.
     Ascii,
-    /// By a locale in which ASCII letters change as in ASCII (not so Turkish, Azeri, Lithuanian): text with
+    /// By a locale in which ASCII letters change as in ASCII, so not Turkish, Azeri or Lithuanian. Text with
     /// other characters is declined.
     Locale,
 }
@@ -81,9 +80,10 @@ pub enum Function {
     Negate,
     /// Absolute value of a number, checked.
     Absolute,
-    /// To this type: between Int16, Int32, Int64, Float32, Float64 and Numeric as the server casts (rounding
-    /// floats half to even, numerics half away from zero, range-checked; numerics get the scale they need),
-    /// Bool -> Int32, Date -> Timestamp, Timestamp -> Date (the day).
+    /// A cast to this type, as the server casts:
+    /// - between Int16, Int32, Int64, Float32, Float64 and Numeric. The range is checked. Floats round half
+    ///   to even, numerics half away from zero. Numerics get the scale they need.
+    /// - Bool -> Int32, Date -> Timestamp, Timestamp -> Date (the day).
     Cast(LogicalType),
     /// Numeric -> Numeric, rounded to this many digits after the point and shown with as many; declined where
     /// more than `precision` digits are needed.
@@ -141,7 +141,7 @@ pub enum Function {
     /// patterns that `is_known_regexp` knows; others are declined when the expression is compiled. Declines a
     /// text in which the pattern goes back too often. For deterministic collations.
     RegexpReplace,
-    /// Text, and Text whose characters go, if not the space -> Text: ltrim, rtrim, btrim.
+    /// Text, and a Text whose characters are removed (without it the space) -> Text: ltrim, rtrim, btrim.
     Trim {
         /// From the start.
         start: bool,

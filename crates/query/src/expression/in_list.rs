@@ -98,7 +98,7 @@ impl List {
         }
         let bits = Bitmap::from_words(self.words(value, rows)?, rows);
         let validity = match (self.has_null, &value.vector.validity) {
-            // What is not found may equal the NULL.
+            // A value that is not found may equal the NULL.
             (true, valid) => Some(match valid {
                 None => bits.clone(),
                 Some(valid) => crate::kernels::words::combine(&bits, valid, |bits, valid| bits & valid),

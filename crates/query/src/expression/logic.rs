@@ -1,7 +1,7 @@
 //! Three-valued logic, word by word.
 //!
-//! Called by nodes. A part that may fail, or costs much, sees only the rows that the parts before it left
-//! undecided; cheap ones are computed for all rows, as gathering the undecided would cost more.
+//! Called by nodes. A part that may fail or costs much sees only the rows that the parts before it left
+//! undecided. Cheap parts are computed for all rows, because to gather the undecided rows would cost more.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Truth {
     }
 }
 
-/// True where a node is to see `left` of `rows` rows only: it has to, or gathering them pays.
+/// True if a node is to see only `left` of `rows` rows, because it must or because gathering them pays.
 pub(super) fn narrows(node: &Node, left: usize, rows: usize) -> bool {
     left < rows
         && (node.may_fail

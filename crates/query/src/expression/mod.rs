@@ -32,8 +32,8 @@ use crate::Result;
 
 /// A function of the host over vectors, for what this crate does not know, without side effects.
 pub trait HostFunction: Send + Sync {
-    /// The function's values for `rows` rows; arguments are flat, or plain constants for who takes these. A
-    /// strict function is not computed where one is NULL.
+    /// The function's values for `rows` rows. Arguments are flat, or plain constants if the function takes
+    /// these. A strict function is not computed for a row with a NULL argument.
     fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector>;
     /// True where it calls into the host, which only the main thread may do.
     fn needs_host(&self) -> bool;
@@ -104,8 +104,8 @@ pub enum Expression {
     },
     /// The first that is not NULL.
     Coalesce(Vec<Expression>),
-    /// Whether the value equals one of the entries (a flat vector of the value's type): TRUE if so, NULL if
-    /// the value is NULL or none matches and one entry is NULL.
+    /// TRUE if the value equals one of the entries, which are a flat vector of the value's type. NULL if the
+    /// value is NULL. NULL also if no entry matches and one is NULL.
     In {
         /// Value looked for.
         value: Box<Expression>,
@@ -144,8 +144,8 @@ impl Expression {
         self.children().into_iter().for_each(|child| child.mark_columns(columns));
     }
 
-    /// An error where a function is not known for its arguments' types or constants, over an input of these
-    /// columns: what its first batch would end with otherwise.
+    /// An error if a function is not known for its arguments' types or constants, over an input of these
+    /// columns. Without this check the first batch would end with that error.
     pub fn check(&self, input: &[LogicalType]) -> Result<()> {
         node::Node::compile(self, input).map(|_| ())
     }
@@ -178,7 +178,7 @@ impl Expression {
         parts.iter().map(|part| part.logical(input)).collect()
     }
 
-    /// Puts other columns in the place of those it reads; those for which there is no other stay.
+    /// Replaces the columns that it reads by other ones. A column without a replacement stays.
     pub fn move_columns(&mut self, to: &dyn Fn(usize) -> Option<usize>) {
         if let Self::Column(at) = self {
             *at = to(*at).unwrap_or(*at);

@@ -50,10 +50,10 @@ pub(super) struct Node {
     pub logical: LogicalType,
     /// The columns it reads, ascending, each once.
     pub columns: Vec<usize>,
-    /// It may end the query for a value that is never computed row by row: it has to see only the rows that
-    /// reach it.
+    /// Whether it may end the query. It must then see only the rows that reach it, because the server
+    /// computes it for no others.
     pub may_fail: bool,
-    /// It calls the host.
+    /// Whether it calls the host.
     pub host: bool,
     /// Roughly the time for a value, in simple operations.
     pub cost: u32,
@@ -170,7 +170,7 @@ impl Node {
     /// Its value in each row.
     pub fn evaluate(&mut self, batch: &Batch) -> Result<Value> {
         if batch.rows == 0 {
-            // Nothing is computed for nothing: a constant part must not fail.
+            // Without rows nothing is computed, because a constant part must not fail then.
             return Ok(Vector::new(self.logical, zeros(self.logical, 0)).into());
         }
         match &mut self.kind {

@@ -1,8 +1,8 @@
 //! The rows for which a condition is TRUE. Called by `Evaluator::select` and `select_value`.
 //!
-//! A conjunction is taken part by part, and once few rows are left the later parts see only those: a row that
-//! one part did not find TRUE is out whatever the others say, which is how the server judges the conditions
-//! of a filter, too.
+//! The parts of a conjunction are computed one after the other. Once few rows are left, the later parts see
+//! only these. A row is out as soon as one part is not TRUE for it, whatever the other parts give. The server
+//! treats the conditions of a filter in the same way.
 
 use vector::{Bitmap, Values};
 

@@ -70,8 +70,8 @@ fn check_two_body<A: Copy, B: Copy, U, F: Fn(A, B) -> (U, bool)>(a: &[A], b: &[B
     (results, failed)
 }
 
-/// `f` of each value, and whether it said so of any (rows that are NULL among them: who is told so looks
-/// again).
+/// `f` of each value, and whether it flagged any. It may flag a NULL row, so the caller checks the rows
+/// again.
 #[inline]
 pub(crate) fn map_checked<T: Copy, U: Clone>(
     a: Lane<'_, T>,

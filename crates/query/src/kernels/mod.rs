@@ -1,10 +1,10 @@
 //! The inner loops: arithmetic, comparing, choosing rows. With `row_container` the only folder of this crate
 //! where `unsafe` is allowed.
 //!
-//! Each kernel is one generic body over slices, inlined into a wrapper per instruction set and picked at run
-//! time: a plain build is SSE2, the same loop compiled for AVX2 runs at twice the speed or more. The bodies
-//! index nothing outside their slices; what is unsafe is calling a wrapper for an instruction set, proved by
-//! detection.
+//! Each kernel is one generic body over slices. The body is inlined into a wrapper for each instruction set,
+//! and the wrapper is picked at run time. A plain build uses SSE2; the same loop compiled for AVX2 runs at
+//! twice the speed or more. The bodies index nothing outside their slices. Only the call of a wrapper for an
+//! instruction set is unsafe; detection proves that the processor has it.
 #![allow(unsafe_code)]
 
 pub(crate) mod arithmetic;

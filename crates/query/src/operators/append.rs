@@ -1,12 +1,13 @@
 //! The rows of several pipelines, one after the other, as a source.
 //!
 //! `execution` makes it for `Plan::Append`. A unit of a part is handed out together with transforms of that
-//! part, so that any thread can run it; transforms are kept in a pool, because what they remember between
-//! batches is worth keeping. A part with rows that come after all others (the rest of a right join) cannot
-//! tell from here when other threads are done with its units: it runs on the main thread.
+//! part, so that any thread can run it. A pool keeps the transforms, because what they remember between
+//! batches is worth keeping. Some parts have rows that come after all others (the rest of a right join). This
+//! file cannot tell when other threads are done with the units of such a part, so the part runs on the main
+//! thread.
 //!
-//! Where a sort wants the first rows only (`Source::rank`), the part whose next rows can come first is asked
-//! next, under one bound for all.
+//! A sort may want the first rows only (`Source::rank`). Then the part whose next rows can come first is
+//! always asked next, and all parts have one bound.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -30,7 +31,7 @@ pub(crate) fn append(parts: Vec<Pipeline>, context: &Context) -> Box<dyn Source>
 struct Append {
     /// With a bound, and once started, in the order of their edges.
     parts: VecDeque<Part>,
-    /// How far a sort wants rows, where some part asks.
+    /// The bound up to which a sort wants rows, if some part asks it.
     bound: Option<Arc<dyn Ranking>>,
     /// Parts know their edges.
     started: bool,
@@ -40,9 +41,9 @@ struct Append {
 struct Part {
     pipeline: Pipeline,
     state: State,
-    /// It asks the bound.
+    /// Whether the part asks the bound.
     ranked: bool,
-    /// How early its next rows can come.
+    /// How early in the sort's order the part's next rows can come.
     edge: Edge,
 }
 
@@ -123,8 +124,8 @@ impl Source for Append {
 
     fn rank(&mut self, column: usize, bound: &Arc<dyn Ranking>) -> bool {
         for part in &mut self.parts {
-            // What runs before a part's first row runs for one part at a time: such a part is not asked how
-            // early its rows come.
+            // Work before a part's first row runs for one part at a time. So a part with such work is not
+            // asked how early its rows come.
             let alone = !part.pipeline.builds.is_empty()
                 || part.pipeline.transforms.iter().any(|transform| transform.has_rest());
             let column = part.pipeline.source_column(column).filter(|_| !alone);
@@ -255,7 +256,7 @@ impl Unit for PartUnit {
                 return Ok(Step::Batch(batch));
             }
             match self.unit.next()? {
-                // Somebody wants to look whether to go on.
+                // An empty batch lets the caller check whether to go on.
                 Step::Batch(batch) if batch.rows == 0 => return Ok(Step::Batch(batch)),
                 Step::Batch(batch) => queue.put(batch, 0),
                 Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),

@@ -1,8 +1,8 @@
 //! Keeping the rows for which a condition is TRUE.
 //!
-//! Right above a source the condition is the source's to look at, if it wants to: it then decodes the other
-//! columns for the rows that pass. Conditions keep their order: one is offered only if all those below it may
-//! be.
+//! A source right below may evaluate the condition itself. It then decodes the other columns only for the
+//! rows that pass. Conditions keep their order: a condition is offered to the source only if all conditions
+//! below it may be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +15,11 @@ use crate::{
 /// The shared part.
 pub struct Filter {
     condition: Expression,
-    /// What is offered to the source,
+    /// The condition as it is offered to the source.
     offered: Option<Arc<dyn RowFilter>>,
-    /// and whether it looks at it.
+    /// Whether the source evaluates the condition.
     taken: AtomicBool,
-    /// It must see every row, since each may end the query.
+    /// Whether the operator must see every row, because each may end the query.
     raises: bool,
 }
 

@@ -59,8 +59,8 @@ impl Sink for Limit {
 
 struct Local {
     state: Arc<Mutex<State>>,
-    /// What this thread has added to the memory held, less what it has taken away by spilling: the sum of all
-    /// threads' is what there is.
+    /// The bytes that this thread has added to the memory held, less the bytes it has freed by spilling. The
+    /// sum over all threads is the memory held.
     held: usize,
 }
 

@@ -7,7 +7,7 @@ use crate::{Batch, Emit, Evaluator, Expression, Result, Transform, TransformFact
 /// The shared part.
 pub struct Project {
     expressions: Vec<Expression>,
-    /// It must see every row, since each may end the query.
+    /// Whether the operator must see every row, because each may end the query.
     raises: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Giving each row as many times as a count of it says: what INTERSECT ALL and EXCEPT ALL keep of equal rows.
+//! Gives each row as many times as its count says. INTERSECT ALL and EXCEPT ALL keep equal rows that way.
 
 use vector::Values;
 

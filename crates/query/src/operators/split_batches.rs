@@ -1,9 +1,9 @@
 //! Splits batches where the operator that follows makes long values of their rows.
 //!
-//! A function of the host's that makes texts may make long ones of short ones (`repeat`); those of a whole
-//! batch are in memory together. So this transform comes before operators that call such a function
+//! A function of the host's may make long texts of short ones (`repeat`), and the texts of a whole batch are
+//! in memory together. So this transform comes before operators that call such a function
 //! (`execution/build`). A function that is computed once for each entry of a dictionary needs no split, and
-//! would cost more by it.
+//! would cost more with it.
 
 use vector::{LogicalType, Values};
 

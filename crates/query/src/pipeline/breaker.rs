@@ -13,8 +13,9 @@ use crate::{Host, Members, Result, Source, Unit};
 pub(crate) struct Breaker {
     pending: Option<(Pipeline, Arc<dyn Sink>)>,
     ordered: bool,
-    /// For each column of the sink's rows the column of the pipeline's that decides which of them go
-    /// together: without a value there, the rows with that value here are missing and nothing else changes.
+    /// For each column of the sink's rows the column of the pipeline's rows that it was grouped by, if any.
+    /// If the pipeline leaves out all rows with one value in that column, the sink lacks the rows with this
+    /// value. Nothing else changes.
     deciding: Vec<Option<usize>>,
     context: Context,
     output: Option<Box<dyn Source>>,
@@ -27,14 +28,14 @@ impl Breaker {
         Self { pending: Some((pipeline, sink)), ordered, deciding: Vec::new(), context, output: None }
     }
 
-    /// The same where columns of the rows that come out are columns of the pipeline's rows that they were
-    /// grouped by.
+    /// The same for a sink that groups the pipeline's rows. `deciding` says which columns of its rows are
+    /// columns they were grouped by.
     pub fn grouped(mut self, deciding: Vec<Option<usize>>) -> Self {
         self.deciding = deciding;
         self
     }
 
-    /// The source below and its column that a column of this one is.
+    /// The source below, and its column that becomes column `column` of this source.
     fn below(&mut self, column: usize) -> Option<(&mut dyn Source, usize)> {
         let deciding = self.deciding.get(column).copied().flatten()?;
         let (pipeline, _) = self.pending.as_mut()?;

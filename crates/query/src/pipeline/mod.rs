@@ -1,10 +1,15 @@
 //! Pipelines: a source, the transforms that its rows go through, and what drives them.
 //!
-//! The ground of `operators` and `execution`: this folder asks for neither. Operators implement the traits of
-//! `operator`. `run` drives a pipeline into its sink, with the workers of `pool`; `pull` fetches its rows one
-//! batch after the other, for operators that read their input in order; `push` sends batches through
-//! transforms and keeps what comes out; `breaker` makes a source of a sink; `spilled` counts what goes to
-//! temporary files. Invariant: sources are asked on the main thread only.
+//! `operators` and `execution` use this folder; it uses neither of them. The files:
+//! - `operator` has the traits that operators implement;
+//! - `run` drives a pipeline into its sink, with the workers of `pool`;
+//! - `pull` fetches a pipeline's rows one batch after the other, for operators that read their input in
+//!   order;
+//! - `push` sends batches through transforms and keeps what comes out;
+//! - `breaker` makes a source of a sink;
+//! - `spilled` counts what goes to temporary files.
+//!
+//! Invariant: sources are asked on the main thread only.
 
 mod breaker;
 mod operator;
@@ -39,7 +44,7 @@ pub struct Settings {
     pub temp_files: Option<SharedTempFiles>,
 }
 
-/// What the pipelines of an execution share.
+/// The data that the pipelines of an execution share.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub settings: Arc<Settings>,

@@ -1,14 +1,17 @@
 //! Worker threads of one execution, and the work that a pipeline gives them.
 //!
 //! `Runner` and `Execution` own a `Job` each while a pipeline runs with workers. The main thread asks sources
-//! for units and puts them on the pool's queue; a worker takes a unit and a *lane* of its job (transforms and
-//! the sink's local part), runs the unit and puts the lane back. So a worker belongs to no job while it has
-//! nothing to do, and pipelines may nest (a source that is a pipeline itself). A job's own thread never waits
-//! for a unit that nobody runs: it takes it back and runs it.
+//! for units and puts them on the pool's queue. A worker takes a unit and a *lane* of its job, which is the
+//! transforms and the sink's local part. It runs the unit and puts the lane back. So a worker belongs to no
+//! job while it has nothing to do, and pipelines may nest (a source that is a pipeline itself). A job's own
+//! thread never waits for a unit that no worker runs: it takes the unit back and runs it.
 //!
-//! Invariants: a worker never calls the host; a job that is dropped, for whatever reason, waits until no
-//! worker runs any of it; a pool that is dropped joins its threads. A panic in a worker is an error of its
-//! job.
+//! A panic in a worker is an error of its job.
+//!
+//! Invariants:
+//! - a worker never calls the host;
+//! - a job that is dropped, for whatever reason, waits until no worker runs any of it;
+//! - a pool that is dropped joins its threads.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -32,7 +35,7 @@ const READY: usize = 64;
 const NAP: Duration = Duration::from_millis(10);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is guarded here is changed in single steps, so a panic elsewhere leaves it whole.
+    // The guarded data is changed in single steps, so a panic elsewhere leaves it whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -176,7 +179,7 @@ fn work(shared: &Shared, interrupted: fn() -> bool) {
         let asking = interrupt::ask(move || interrupted() || asked.check().is_err());
         let done = catch_unwind(AssertUnwindSafe(|| core.run(&lanes, work)));
         drop(asking);
-        // What the lanes hold is gone before the job's own thread goes on.
+        // The lanes are dropped before the job's own thread goes on.
         drop(lanes);
         core.done(done.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))));
     }
@@ -217,7 +220,7 @@ impl Core {
     }
 
     fn stop(&self, _state: &mut State) {
-        // The state is locked, so that nobody goes to sleep between looking and waiting.
+        // The state is locked, so that no thread misses the notice between its check and its wait.
         self.stop.store(true, Ordering::Relaxed);
         self.space.notify_all();
     }

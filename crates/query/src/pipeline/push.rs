@@ -1,7 +1,7 @@
 //! Sending batches through transforms.
 //!
 //! `push` sends one batch through all of them, for a thread that runs a unit into a sink. `PushQueue` is for
-//! callers that pull rows: what a push gives waits in it until it is asked for.
+//! callers that pull rows: rows that a push gives wait in it until the caller asks.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::Transform;
 use crate::{Batch, Result};
 
-/// Sends a batch through transforms into `end`. An empty one goes there at once: a transform that works long
-/// without giving rows emits it so that the host can look whether to go on.
+/// Sends a batch through transforms into `end`. An empty batch goes there at once: a transform that works
+/// long without rows emits it, so that the host can check whether to go on.
 pub fn push(
     transforms: &mut [Box<dyn Transform>],
     batch: Batch,
@@ -33,8 +33,8 @@ const MANY: usize = 16;
 /// Time that one push should not take more of.
 const LONG: Duration = Duration::from_millis(20);
 
-/// Transforms, and the rows that they gave and nobody has taken yet. A batch is pushed in pieces, small ones
-/// where each row of it becomes many (a join), so that little waits.
+/// Transforms, and the rows that they gave and the caller has not taken yet. A batch is pushed in pieces. The
+/// pieces are small where each row becomes many (a join), so that few rows wait.
 pub struct PushQueue {
     transforms: Vec<Box<dyn Transform>>,
     /// A batch, where it goes on and which transform it goes to.
@@ -54,8 +54,8 @@ impl PushQueue {
         self.pending = Some((batch, 0, first));
     }
 
-    /// The next rows; None when another batch is needed. `check` is called now and then, and after a long
-    /// time without a row an empty batch comes, for callers whose own caller looks whether to go on.
+    /// The next rows; None when another batch is needed. `check` is called now and then. After a long time
+    /// without a row an empty batch comes, so that the caller's own caller can check whether to go on.
     pub fn next(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
         let called = Instant::now();
         loop {

@@ -20,7 +20,8 @@ pub fn count_spilled(files: u64, bytes: u64) {
     SPILLED.set((all + files, written + bytes));
 }
 
-/// Runs `work` and gives what it has written as well, but for what measured calls inside of it have.
+/// Runs `work` and also gives what it has written. What measured calls inside it have written is not
+/// included.
 pub fn measure_spilled<T>(work: impl FnOnce() -> T) -> (T, Spilled) {
     let outside = SPILLED.replace((0, 0));
     let done = work();

@@ -111,9 +111,9 @@ pub enum Plan {
         /// Groups expected, a hint.
         groups: f64,
     },
-    /// The groups of several sets of keys, from one pass over the input: a column for each key (NULL where
-    /// the row's set is without it), one for each aggregate, and the number of the set (Int32). A set without
-    /// keys gives one row, even of no input.
+    /// The groups of several sets of keys, from one pass over the input. The columns are one for each key,
+    /// one for each aggregate, and the number of the set (Int32). A key is NULL where the row's set is
+    /// without it. A set without keys gives one row, even of no input.
     GroupingSets {
         /// Input.
         input: Box<Plan>,
@@ -154,7 +154,7 @@ pub enum Plan {
         /// Rows wanted (the host adds OFFSET to it).
         limit: Option<u64>,
     },
-    /// Of rows that are equal in the first `on` keys the first one in the order of all keys, in that order.
+    /// Rows in the order of all keys. Of rows that are equal in the first `on` keys only the first one stays.
     DistinctOn {
         /// Input.
         input: Box<Plan>,
@@ -176,8 +176,8 @@ pub enum Plan {
     Append {
         /// Inputs. Without one it gives no rows, and no columns.
         inputs: Vec<Plan>,
-        /// How many more there would be, had the host not found out that values of now leave nothing of them;
-        /// for who shows the plan.
+        /// The number of further inputs that the host left out, because they have no rows for the current
+        /// values. EXPLAIN shows it.
         removed: usize,
     },
     /// Input columns, then one for each window function, in the input's order. The input is sorted by

@@ -76,11 +76,11 @@ pub enum FrameOffset {
     },
     /// RANGE: a distance of dates (at midnight) or timestamps without time zone.
     Interval {
-        /// Months of the calendar, added first,
+        /// Months of the calendar, added first.
         months: i32,
-        /// then days,
+        /// Days, added after the months.
         days: i32,
-        /// then microseconds.
+        /// Microseconds, added last.
         micros: i64,
     },
     /// No value is known; NULL, or one that is an error: such a frame is declined.

@@ -1,5 +1,5 @@
-//! Batches that wait to be read in the order they came: in memory, or all in a temporary file once there is
-//! too much of them.
+//! A queue of batches, read in the order they came. They are in memory, or all in a temporary file once they
+//! are too large.
 //!
 //! Everything is put in before the first batch is taken out.
 
@@ -38,7 +38,7 @@ impl BatchQueue {
         Self { types: types.to_vec(), memory, files, page_bytes: None, batches, bytes: 0, file: None }
     }
 
-    /// The same with pages of so many bytes, about, in its file.
+    /// The same with pages of about this many bytes in its file.
     pub fn with_pages(self, bytes: usize) -> Self {
         Self { page_bytes: Some(bytes), ..self }
     }
@@ -70,7 +70,7 @@ impl BatchQueue {
         if self.file.is_some() { 0 } else { self.bytes }
     }
 
-    /// All of it, for who reads in an order of its own.
+    /// All batches, for a caller that reads them in an order of its own.
     pub fn into_queued(self) -> Result<Queued> {
         Ok(match self.file {
             Some(mut file) => {

@@ -1,11 +1,11 @@
 //! Numbers for rows by value: what grouping and DISTINCT use.
 //!
-//! As long as rows can be coded as integers (`key_codes`), numbers are found by code: in an array with a
-//! place for each code where those are few compared with the rows, in an open-addressing table of integers
-//! otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot
-//! be coded are in a `RowSet`, from then on all of them. Rows of one column that come as codes of a
-//! dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are given in the
-//! order in which rows were first seen.
+//! As long as rows can be coded as integers (`key_codes`), numbers are found by code. If there are few
+//! possible codes compared with the rows, an array has a place for each code. Otherwise an open-addressing
+//! table of integers has the codes. When the codes of all rows change, the array or table is made anew from
+//! the values kept. Once a row cannot be coded, all rows are in a `RowSet`. Rows of one column that come as
+//! codes of a dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are
+//! given in the order in which rows were first seen.
 
 use std::sync::Arc;
 
@@ -18,9 +18,10 @@ use super::row_set::{ABSENT, RowSet};
 use super::{ValueColumn, flat};
 use crate::{BATCH_ROWS, Error, Result, interrupt};
 
-/// Places that an array of numbers may always have,
+/// Places that an array of numbers may always have.
 const SMALL: u64 = 1 << 16;
-/// and for each row seen beyond: a table of as many groups as rows would take half as many bytes.
+/// Places that the array may have for each row seen, if that is more. A table of as many groups as rows would
+/// take half as many bytes.
 const SPARSE: u64 = 16;
 
 /// Entries of a dictionary whose numbers are kept.
@@ -62,7 +63,7 @@ impl Memo {
         !numbers.contains(&ABSENT)
     }
 
-    /// Keeps what rows were numbered. Numbers never change, so neither does what is known of an entry.
+    /// Keeps the numbers that rows got. Numbers never change, so the number kept for an entry stays right.
     fn learn(&mut self, column: &Vector, numbers: &[u32]) {
         let Values::Dictionary { codes, dictionary } = &column.values else { return };
         if column.validity.is_some() || dictionary.entries.len() > MEMO {
@@ -103,7 +104,7 @@ enum Places {
 }
 
 impl Numbering {
-    /// An empty numbering of rows of these types; an array of numbers takes at most so many bytes.
+    /// An empty numbering of rows of these types. An array of numbers takes at most `memory` bytes.
     pub fn new(types: &[LogicalType], memory: usize) -> Self {
         let index = match KeyCodes::new(types) {
             Some(coding) => Index::Coded(Box::new(Coded {

@@ -1,5 +1,5 @@
-//! Codes for the integers of a key column: where rows of keys become one integer, each column has some bits
-//! of it.
+//! Codes for the integers of a key column. A row of several keys becomes one integer, of which each column
+//! has some bits.
 //!
 //! Groups widen the codes while rows come (`cover`, in `key_codes`). Joins know all values of the kept side
 //! before they look up others (`of`, in `operators/join/keys`), so their codes never change, and a value
@@ -8,8 +8,8 @@
 
 use vector::Bitmap;
 
-/// Code of a row with a value that has none: all bits are set, whatever is added to it. Codes of rows have to
-/// have fewer than 64 bits where `add_known` is used.
+/// The code of a row with a value that has no code: all bits are set, and stay set whatever is added. With
+/// `add_known` codes of rows must have fewer than 64 bits.
 pub const NO_CODE: u64 = u64::MAX;
 
 /// The codes of one column.
@@ -77,14 +77,13 @@ impl IntCodes {
             return None;
         }
         let spare = (1i64 << bits) - 2;
-        // Where values went below the base, the spare room goes there, too.
+        // If values went below the base, the spare room goes there, too.
         self.base = if !first && low < self.base { high.saturating_sub(spare) } else { low };
         self.values = (1 << bits) - 1;
         Some(true)
     }
 
-    /// Adds the codes of values to those of their rows, `shift` bits up. All values have codes, but for those
-    /// of rows that are not valid.
+    /// Adds the codes of values to those of their rows, `shift` bits up. All values of valid rows have codes.
     pub fn add<T: Copy + Into<i64>>(
         self,
         values: &[T],

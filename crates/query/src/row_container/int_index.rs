@@ -1,5 +1,5 @@
-//! Numbers of single integers and of pairs: an open-addressing table with the integers in it, so that looking
-//! one up touches one place.
+//! Numbers of single integers and of pairs. An open-addressing table holds the integers themselves, so that a
+//! look-up touches one place.
 //!
 //! Groups number integers as they come (`number`, `number_pairs`, `number_codes`). Joins give each integer of
 //! the kept side a number of their own (`replace`) and look up the other side's from many threads (`find`).
@@ -125,7 +125,7 @@ impl IntIndex {
 }
 
 impl<K: Key> IntIndex<K> {
-    /// An index with room for so many values.
+    /// An index with room for this many values.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -232,7 +232,7 @@ impl<K: Key> IntIndex<K> {
         self.resize((wanted * 2).max(1_024))
     }
 
-    /// Makes so many slots at least, a power of two, and puts what there is into them.
+    /// Makes at least this many slots, a power of two, and puts the entries into them.
     fn resize(&mut self, at_least: usize) -> Result<()> {
         let capacity = at_least.next_power_of_two();
         let mut slots = Vec::new();

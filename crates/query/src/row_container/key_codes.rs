@@ -3,8 +3,8 @@
 //!
 //! Integers and decimals of one scale are coded by their distance from the least one, dictionary codes and
 //! texts by the order in which they were first met. The codes of a row stand side by side. Code 0 is NULL.
-//! Invariant: a code stands for one combination of values only, until a column needs more bits; the codes of
-//! all rows change then.
+//! Invariant: a code stands for one combination of values only, until a column needs more bits. Then the
+//! codes of all rows change.
 
 use std::sync::Arc;
 
@@ -233,7 +233,7 @@ impl Texts {
         }
         self.numbers.clear();
         let (mut missed, mut found) = (0, Vec::new());
-        // Some rows at a time, so that what the first of them miss is there for the others.
+        // Some rows at a time, so that texts missed by the first rows are known for later ones.
         for rows in texts.views().chunks(VIEWS / 4) {
             let first = self.numbers.len();
             self.missed.clear();

@@ -1,10 +1,10 @@
 //! Batches in temporary files: written one after the other, read back in that order.
 //!
 //! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Rows of small
-//! batches are put together to one page, and pages are gathered to `BUFFER` bytes before they go to the file,
-//! which is made then: an operator of many partitions has many with a few rows each, and a page of a few rows
-//! costs as much to write, read and work on as one of hundreds. The file is this process's own; still, a page
-//! that is too short is an error and not a panic.
+//! batches are put together to one page, and pages are gathered up to `BUFFER` bytes before they go to the
+//! file. The file is made only then. The reason: an operator of many partitions has a few rows for each. A
+//! page of a few rows costs as much to write, read and work on as a page of hundreds. The file is this
+//! process's own; still, a page that is too short is an error and not a panic.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use crate::{Batch, Error, Result, SharedTempFiles, TempFile, hash, interrupt};
 const BUFFER: usize = 32 << 10;
 /// Bytes for which no file is made: it would take more memory itself.
 const FEW: usize = 512;
-/// Rows that make a page of their own,
+/// A batch with at least this many rows makes a page of its own.
 const PAGE_ROWS: usize = 512;
-/// and bytes of fewer.
+/// A page of fewer rows is complete if it has at least this many bytes.
 const PAGE_BYTES: usize = 16 << 10;
 /// Bytes, about, that one of many rows has at most, where its maker does not say: rows may share long values.
 const MOST_BYTES: usize = 4 << 20;
@@ -80,7 +80,7 @@ impl BatchFile {
         })
     }
 
-    /// The same with pages of so many bytes, about.
+    /// The same with pages of about this many bytes.
     pub fn with_pages(self, bytes: usize) -> Self {
         Self { page_bytes: bytes, ..self }
     }
@@ -138,8 +138,8 @@ impl BatchFile {
         self.write_page(&columns, rows)
     }
 
-    /// Appends flat columns as a page. An interrupt point, as is `read`: whoever writes or reads much of a
-    /// file need not have one.
+    /// Appends flat columns as a page. This is an interrupt point, as is `read`, so callers that write or
+    /// read much of a file need none.
     fn write_page(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
         interrupt::check()?;
         let start = self.buffer.len();
@@ -167,8 +167,8 @@ impl BatchFile {
         Ok(())
     }
 
-    /// Nothing more is written for now: it holds no buffer, or a few bytes that are not worth a file, until
-    /// it is read.
+    /// Nothing more is written for now. Until it is read it holds no buffer, or only a few bytes that are not
+    /// worth a file.
     pub fn rest(&mut self) -> Result<()> {
         self.close_page()?;
         if self.file.is_none() && self.buffer.len() <= FEW {

@@ -1,8 +1,8 @@
 //! Asking for memory before it is needed.
 //!
-//! Called by what looks up keys in large tables: the places of some rows are asked for, then the rows are
-//! looked up. A processor waits for many places at once that way, also where a branch on what it finds would
-//! make it guess wrong and begin again.
+//! Called by code that looks up keys in large tables: it asks for the places of some rows, then looks the
+//! rows up. So a processor waits for many places at once. It does so even where it would guess a branch on
+//! the result wrong and begin again.
 #![allow(unsafe_code)]
 
 /// Rows whose places are asked for at once.

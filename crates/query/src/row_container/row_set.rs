@@ -1,11 +1,11 @@
 //! A set of rows by value: each distinct row gets a number, in the order they are first seen.
 //!
-//! The general path of grouping (any number of columns of any type) and of DISTINCT. `TaggedSlots` finds rows
-//! by their hashes; the values are in columns. A batch is looked up
-//! in rounds: all rows probe for a slot whose half hash is theirs, the new ones are kept, the candidates are
-//! compared column by column, and those that differ probe on. A set of single integers, or of pairs of
-//! integers without NULLs, has its values in the slots instead (`int_index`).
-//! Invariant: slots and columns agree; a table is never more than 3/4 full.
+//! Grouping (by any number of columns of any type) and DISTINCT use it, if no faster way fits. `TaggedSlots`
+//! finds rows by their hashes; the values are in columns. A batch is looked up in rounds. All rows probe for
+//! a slot that has half of their hash. Rows that find an empty slot are new and are kept. Candidates are
+//! compared with the kept row column by column. Rows that differ from it probe on. A set of single integers,
+//! or of pairs of integers without NULLs, has its values in the slots instead (`int_index`). Invariant: slots
+//! and columns agree; a table is never more than 3/4 full.
 
 use std::sync::Arc;
 
@@ -252,7 +252,7 @@ impl RowSet {
         Ok(())
     }
 
-    /// Makes room for so many further rows.
+    /// Makes room for this many further rows.
     fn reserve(&mut self, more: usize) -> Result<()> {
         let wanted = self.rows + more;
         if wanted * 4 <= self.slots.capacity() * 3 && self.slots.capacity() > 0 {

@@ -19,7 +19,7 @@ const fn tagged(hash: u64, number: u32) -> u64 {
 }
 
 impl TaggedSlots {
-    /// At least so many free slots, a power of two.
+    /// At least this many free slots, a power of two.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -53,7 +53,7 @@ impl TaggedSlots {
         (place + 1) & (self.0.len() - 1)
     }
 
-    /// True where so many slots do not stay in the caches near the processor: callers ask for some places
+    /// True if the slots are too many for the caches near the processor. Callers then ask for some places
     /// before they need them (`prefetch`).
     pub const fn are_far(&self) -> bool {
         self.0.len() * size_of::<u64>() > prefetch::NEAR

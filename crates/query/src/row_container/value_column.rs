@@ -2,7 +2,7 @@
 //!
 //! Values are appended from rows of vectors, compared with rows of vectors, and given back as flat vectors.
 //! Equality is that of grouping: NULL equals NULL, -0 equals 0, NaN equals NaN, decimals by value. Invariant:
-//! what was appended first is given back as it came (1.0 stays 1.0 though 1.00 is equal).
+//! a value is given back as it was appended (1.0 stays 1.0 though 1.00 is equal).
 
 use std::cmp::Ordering;
 

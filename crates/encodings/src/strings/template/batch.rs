@@ -1,7 +1,7 @@
 //! Many rows of one template at once, step by step instead of row by row.
 //!
-//! Called by `fill.rs` for runs of rows of one template whose lengths do not differ much. A step is looked at
-//! once a batch and then done to all rows in one short loop (`kernels/rows.rs`), which is more than twice as
+//! Called by `fill.rs` for runs of rows of one template whose lengths do not differ much. A step is decoded
+//! once a batch and then done to all rows in one short loop (`kernels/rows.rs`). This is more than twice as
 //! fast as running the program for each row.
 //!
 //! Invariant: gives the same rows as `fill::row`.

@@ -1,11 +1,12 @@
 //! Runs templates' programs forwards: rows of literal bytes and hole contents, put end to end.
 //!
 //! Called by the template node for whole chunks and for taken rows alike. Idea: each path column becomes a
-//! *lane* that gives its next value cheaply (a dictionary's short entries lie in slots of 16 bytes that are
-//! stored with one move), and a row costs one short loop over its program's steps. Nothing here knows jsonb.
+//! *lane* that gives its next value cheaply. For example, a dictionary's short entries lie in slots of 16
+//! bytes, and one move stores such an entry. So a row costs one short loop over its program's steps. Nothing
+//! here knows jsonb.
 //!
-//! Invariant: a row never writes past the `limit` declared for all rows; programs, codes and numbers may be
-//! anything, wrong ones give `Corrupt`.
+//! Invariant: a row never writes past the `limit` declared for all rows. Programs, codes and numbers may be
+//! anything; wrong ones give `Corrupt`.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::kernels::append::{Appender, SLOT_BYTES};
 use crate::kernels::rows::{BATCH, Rows};
 use crate::strings::views::{view, views_of};
 
-/// Lanes of longer values are looked at value by value for the room a row needs.
+/// Lanes of longer values are measured value by value for the room that a row needs.
 const NEAR_BYTES: usize = 256;
 
 /// Most memory taken before any row is built, whatever the chunk claims to hold.
@@ -112,8 +113,8 @@ impl Positions {
     }
 }
 
-/// Builds the rows whose templates are `shapes`, taking values from `lanes` in order. `total` is what the
-/// rows must come to; `None` where the caller does not know.
+/// Builds the rows whose templates are `shapes`, taking values from `lanes` in order. `total` is the number
+/// of bytes that the rows must have; `None` if the caller does not know it.
 pub fn fill(
     programs: &[Program],
     shapes: &[u32],
@@ -221,7 +222,7 @@ fn room_of(program: &Program, taken: &[Taken<'_, '_>], longest: &[usize]) -> Opt
             Step::Literal { len, .. } => len as usize,
             Step::Value { path, .. } | Step::Whole { path } => {
                 let (taken, longest) = (taken.get(path as usize)?, *longest.get(path as usize)?);
-                // A row may take several values of a lane; where some are long, the longest of those near
+                // A row may take several values of a lane. If some are long, the longest of the values nearby
                 // bounds each.
                 let near = if longest <= NEAR_BYTES { None } else { Some(program.steps.len()) };
                 3 + near.map_or(longest, |near| longest_of(taken.lane, taken.next, near))

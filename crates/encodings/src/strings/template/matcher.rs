@@ -1,8 +1,7 @@
 //! Runs a template's program backwards over a value: does it fit, and what are its holes?
 //!
-//! Called by the template encoder for every value, so that a fitting template is the proof that decoding
-//! gives the same bytes: every byte of the value was either compared with a literal, recomputed (words,
-//! padding), or captured.
+//! Called by the template encoder for every value. A template that fits is the proof that decoding gives the
+//! same bytes. Every byte of the value was compared with a literal, recomputed (words, padding) or captured.
 
 use server_bytes::jsonb::LENGTH;
 use server_bytes::numeric::small;

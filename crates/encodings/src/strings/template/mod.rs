@@ -1,9 +1,9 @@
 //! Byte strings as templates with holes: shredded JSON.
 //!
-//! A value is the number of its template and the contents of its holes; the holes of one path (say,
-//! "revenue") are a child column with encodings of its own. Putting a row together again is copying and
-//! adding lengths, without knowledge of JSON. Only the encoder reads jsonb, and it is told nothing about the
-//! SQL type: it looks at a few values and declines quickly.
+//! A value is the number of its template and the contents of its holes. The holes of one path (say,
+//! "revenue") are a child column with encodings of its own. A row is put together again by copying and adding
+//! lengths, without knowledge of JSON. Only the encoder reads jsonb. It is told nothing about the SQL type:
+//! it looks at a few values and declines quickly.
 //!
 //! | file | owns |
 //! | --- | --- |

@@ -1,12 +1,15 @@
 //! Reading shredded columns: template numbers, path columns, rows put together again.
 //!
-//! Payload: bytes of all rows (varint), an integer node of the template numbers (with its length before it),
-//! then for every path in order the values nodes of its child columns (each with its length before it;
-//! nothing where no row of the chunk takes a value of the path). How many values a path column has follows
-//! from the template numbers, so it is not stored.
+//! The payload, in this order:
+//! 1. the bytes of all rows (varint);
+//! 2. an integer node of the template numbers, with its length before it;
+//! 3. for every path in order, the values nodes of its child columns, each with its length before it. A path
+//!    of which no row of the chunk takes a value has none.
 //!
-//! Who takes single rows out of a chunk does so again and again: what follows from all the template numbers
-//! is found out once and kept in the node.
+//! The number of values in a path column follows from the template numbers, so it is not stored.
+//!
+//! A reader that takes single rows out of a chunk does so again and again. So facts that follow from all
+//! template numbers are computed once and kept in the node.
 //!
 //! Invariant: child nodes lie one after the other behind their lengths, so one path can be read without the
 //! others.
@@ -28,7 +31,7 @@ use crate::registry::open_values;
 use crate::strings::hex::only_bytes;
 use crate::strings::profile;
 
-/// Dictionaries of up to so many entries per value are laid out in slots.
+/// A dictionary is laid out in slots if it has at most this many entries per value.
 const SLOT_ENTRIES: usize = 2;
 
 /// Opens a node of templates.
@@ -53,7 +56,7 @@ const MARK: usize = 256;
 /// With more templates there are no marks.
 const MARKED_TEMPLATES: usize = 64;
 
-/// What the template numbers say.
+/// The facts that follow from all template numbers.
 struct Numbered {
     numbers: Vec<u32>,
     /// Values each path has.

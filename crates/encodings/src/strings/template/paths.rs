@@ -2,8 +2,9 @@
 //!
 //! Called by readers of a chunk that want one path only ([`crate::SharedColumn::paths`],
 //! [`crate::Chunk::path`]). A path has no value in rows whose document lacks it, holds NULL there, or holds a
-//! value of another kind there (which is a path of its own with the same name); documents kept whole (path
-//! without components) hide theirs, so a reader must look at those too.
+//! value of another kind there. A value of another kind belongs to a path of its own with the same name.
+//! Documents kept whole are a path without components. They hide their values, so a reader must look at them
+//! too.
 
 use vector::{Error, Result, Vector};
 

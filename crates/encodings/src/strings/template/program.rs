@@ -2,15 +2,19 @@
 //! path columns.
 //!
 //! A template stands for all values that differ only in the contents and lengths of their holes. Its program
-//! runs from front to back: append literal bytes, append the next value of a path column, pad to four bytes,
-//! and put the length of what was appended (or its end offset) into a little-endian 32-bit word that was
-//! appended earlier. That is all PostgreSQL's jsonb layout needs (`utils/jsonb.h`: containers of JEntry words
-//! followed by the children's bytes), yet nothing here knows jsonb: `shape.rs` writes programs, `matcher.rs`
-//! runs them backwards over values, `fill.rs` runs them forwards.
+//! runs from front to back. There are four kinds of step:
+//! - append literal bytes;
+//! - append the next value of a path column;
+//! - pad to four bytes;
+//! - put the length of what was appended, or its end offset, into a little-endian 32-bit word that was
+//!   appended earlier.
 //!
-//! Invariant (checked by `Program::check` for every stored program): a word is only touched inside the
-//! literal that directly follows the `Begin` of its container, and every container is begun once, before it
-//! is used.
+//! PostgreSQL's jsonb layout needs no more (`utils/jsonb.h`: containers of JEntry words followed by the
+//! children's bytes). Yet nothing here knows jsonb: `shape.rs` writes programs, `matcher.rs` runs them
+//! backwards over values, `fill.rs` runs them forwards.
+//!
+//! Invariant: a word is only touched inside the literal that directly follows the `Begin` of its container.
+//! Every container is begun once, before it is used. `Program::check` checks both for every stored program.
 
 use server_bytes::jsonb::{FALSE, TRUE};
 
@@ -30,7 +34,8 @@ pub enum PathKind {
     Flag,
 }
 
-/// What a flag of value true adds to its word: jsonb's type bits for false become those for true.
+/// The number that a flag of value true adds to its word. It turns jsonb's type bits for false into the bits
+/// for true.
 pub const FLAG_UNIT: u32 = TRUE - FALSE;
 
 /// A word to be completed: at `offset` bytes after the start of container `container`.

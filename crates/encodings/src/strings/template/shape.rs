@@ -3,9 +3,9 @@
 //! Called by the template encoder when no known template fits a value. `server_bytes::jsonb` knows the layout
 //! of documents.
 //!
-//! Nothing is trusted: the value may be any bytes. What comes out is only a proposal, which the matcher
-//! proves or refuses byte by byte. Scalars become holes, so values that differ only in them share a template;
-//! keys, array lengths, nesting and NULLs make the template.
+//! Nothing is trusted: the value may be any bytes. The template is only a proposal, which the matcher proves
+//! or refuses byte by byte. Scalars become holes, so values that differ only in them share a template; keys,
+//! array lengths, nesting and NULLs make the template.
 
 use std::collections::HashMap;
 
@@ -138,7 +138,7 @@ impl Reader<'_> {
             }
             let kind = self.child(container, child, word, depth)?;
             self.name.truncate(kept);
-            // What the program itself will add is taken out of the literal's word.
+            // The length that the program itself will add is taken out of the literal's word.
             let place = literal as usize + offset as usize;
             let flags = (child.entry & HAS_END) | kind;
             self.shape.program.literals.get_mut(place..place + 4)?.copy_from_slice(&flags.to_le_bytes());

@@ -1,9 +1,9 @@
 //! Cuts the values of a column into template numbers and path columns.
 //!
 //! Called by the template encoder, once for a sample and once for the column. Each value is tried against the
-//! template of the value before it, then against those with the same outline (root keys' lengths), then read
-//! as jsonb to make a new template. A value that is no jsonb, or comes after there are too many templates, is
-//! kept whole as a value of path 0.
+//! template of the value before it, then against templates with the same outline (root keys' lengths). If
+//! none fits, the value is read as jsonb to make a new template. A value that is no jsonb, or comes after
+//! there are too many templates, is kept whole as a value of path 0.
 //!
 //! Invariant: running template `templates[row]` forwards with the next values of its paths gives the row's
 //! bytes: the matcher has proven it for each row.

@@ -7,8 +7,8 @@
 //!
 //! Two kinds of code meet here. Everything that owns Rust values runs under the guard that turns server
 //! ERRORs into unwinding. The loop that runs once per row (`run`) owns nothing, so an ERROR raised by an
-//! expression may jump straight over it; so it needs no guard, which would cost more than the row. Invariant:
-//! no frame of that loop holds a value with a destructor.
+//! expression may jump straight over it. The loop therefore needs no guard, which would cost more than the
+//! row. Invariant: no frame of that loop holds a value with a destructor.
 
 mod parallel;
 mod recheck;

@@ -1,8 +1,8 @@
 //! EvalPlanQual: the server supplies one row of the table and asks whether it still qualifies.
 //!
-//! Used when a locked row turns out to have been changed by somebody else: the query runs again over the new
-//! version alone. The row comes from the server's own slot (a target or locked table) or is fetched again by
-//! its row mark (the others); where the server has none for this table, the node scans as ever.
+//! Used when another transaction has changed a row that the query locks: the query runs again over the new
+//! version alone. The row of a target or locked table comes from the server's own slot. The row of another
+//! table is fetched again by its row mark. If the server has neither for this table, the node scans as usual.
 //! Invariant: a row is returned at most once, and only when all conditions hold, native ones included.
 
 use pgrx::pg_sys::{self, TupleTableSlot};

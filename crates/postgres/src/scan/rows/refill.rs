@@ -1,7 +1,7 @@
 //! The next rows of stripes as Datums, and when heap pages are due.
 //!
-//! Called by the row loop whenever it runs out of rows. Invariant: nothing of a chunk outlives it, but for
-//! verdicts and Datums kept by dictionary.
+//! Called by the row loop whenever it runs out of rows. Invariant: only verdicts and Datums kept by
+//! dictionary outlive their chunk.
 
 use stripe::scan::Turns;
 

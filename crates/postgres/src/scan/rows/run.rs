@@ -1,8 +1,8 @@
 //! Handing out rows: the loop that runs once per row.
 //!
-//! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns
-//! anything: expressions and heap's scan are called bare, and an ERROR they raise jumps past us. What needs a
-//! guard (`refill`) has one of its own.
+//! Called by the server's executor through the node's `ExecProcNode`. No frame of this file owns anything.
+//! Expressions and heap's scan are called without a guard, and an ERROR that they raise jumps over these
+//! frames. A function that needs a guard (`refill`) has its own.
 
 use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 

@@ -1,10 +1,10 @@
 //! Rows in both directions, for cursors that may move backward.
 //!
-//! Used instead of the straight run of `refill` through the table when the statement was started for moving
-//! backward (the server says so for a cursor whose plan can, declared with SCROLL or not). Rows have the same
-//! order as ever: stripe by stripe, then heap pages. One row at a time is shown to the row loop, out of a
-//! window of Datums around it; a chunk that is entered again is loaded again. Invariant: going one way and
-//! then the other gives the same rows.
+//! Used instead of `refill`, which only moves forward, when the statement may move backward. The server says
+//! so for every cursor whose plan can move backward, declared with SCROLL or not. Rows have the same order as
+//! in a forward scan: stripe by stripe, then heap pages. The row loop gets one row at a time out of a window
+//! of Datums around it. A chunk that is entered again is loaded again. Invariant: going one way and then the
+//! other gives the same rows.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! What the node that hands out rows remembers, and how it is read off the finished plan.
 //!
-//! Whether rows can go straight to the result slot, and which conditions may be kept by dictionary code, are
-//! decided here once per execution, so that nothing of it has to be stored in the plan.
+//! It decides once per execution whether rows can go straight to the result slot, and which conditions may be
+//! kept by dictionary code. So the plan need not store either.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, TupleTableSlot};
@@ -42,7 +42,7 @@ pub struct RowScan {
     pub direct: bool,
     /// Zero-based attribute of each target, when direct.
     pub output_columns: Vec<usize>,
-    /// Somebody may ask where a row is.
+    /// Whether the server may ask for a row's position.
     pub keep_position: bool,
     /// Conditions checked row by row.
     pub row_checks: Vec<RowCheck>,
@@ -107,7 +107,7 @@ impl RowScan {
         }
     }
 
-    /// Nothing is asked of stripes but how many rows they have.
+    /// True if the scan only needs the number of rows of its stripes.
     pub fn only_counts(&self) -> bool {
         self.table.columns.is_empty() && self.table.clauses.is_empty() && !self.keep_position
     }

@@ -1,8 +1,8 @@
 //! Rows of a scan as vectors: stripes as pieces of work, then hot rows, a slotful at a time.
 //!
-//! Stripes come chunk by chunk through the engine's scan. Where a sort wants the first rows only, hot rows
-//! come first: all of them have to be looked at, and the bound that comes of them may spare stripes.
-//! Invariant: a vector has the logical type that the column's type has now, whatever the stripe says.
+//! Stripes come chunk by chunk through the engine's scan. If a sort wants the first rows only, hot rows come
+//! first. All hot rows have to be read anyway, and the bound that they give may spare stripes. Invariant: a
+//! vector has the logical type that the column's type has now, whatever the stripe says.
 
 use std::sync::Arc;
 

@@ -1,10 +1,12 @@
 //! Subqueries that the server would run once for every outer row, as joins.
 //!
-//! Called by `planner_hook` on the copy of a query that is planned a second time; the plan that comes of it
-//! only counts if it costs less. Two shapes, in WHERE at the top of a query or of one inside it: a comparison
-//! with an aggregate over rows that equal the outer row's (`scalar`), and NOT IN where nothing can be NULL
-//! (`not_in`). Everything else stays as it is. Invariant: the query keeps its rows, and evaluates nothing
-//! that could raise an error on rows it did not look at before.
+//! Called by `planner_hook` on the copy of a query that is planned a second time. The resulting plan is taken
+//! only if it costs less. Two shapes are rewritten, in WHERE at the top of a query or of one inside it:
+//! - a comparison with an aggregate over rows that equal the outer row's (`scalar`);
+//! - NOT IN where nothing can be NULL (`not_in`).
+//!
+//! Everything else stays as it is. Invariant: the query keeps its rows, and evaluates nothing that could
+//! raise an error on rows it did not look at before.
 
 mod not_in;
 mod scalar;
@@ -55,7 +57,7 @@ pub unsafe fn query(query: *mut Query) {
     }
 }
 
-/// Whether a query's rows are computed once, by one SELECT, and nobody locks them.
+/// Whether a query's rows are computed once, by one SELECT, and are not locked.
 fn is_plain(query: &Query) -> bool {
     query.commandType == pg_sys::CmdType::CMD_SELECT
         && query.setOperations.is_null()
@@ -182,8 +184,8 @@ fn sides(expr: Typed<'_, pg_sys::OpExpr>) -> Option<(Node<'_>, Node<'_>)> {
     (args.len() == 2).then(|| args.get(0).zip(args.get(1)))?
 }
 
-/// True for columns of queries further out than the next one. Queries are not nested deeper than this in
-/// practice; those that are stay as they are.
+/// True for columns of queries further out than the next one. Queries are seldom nested that deep; a query
+/// that is stays as it is.
 fn looks_far_out(node: Node<'_>, from: i32) -> bool {
     (from..from + 16).any(|level| node.has_columns_of_level(level))
 }

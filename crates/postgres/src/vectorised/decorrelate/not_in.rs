@@ -1,8 +1,8 @@
 //! `x NOT IN (SELECT y ...)` as `NOT EXISTS (SELECT ... WHERE y = x)`, which the server makes an anti join;
 //! the same of several columns.
 //!
-//! They only differ where an `x` or a `y` is NULL, so all have to be columns that are declared NOT NULL, of
-//! tables that no outer join can fill up with NULLs.
+//! They only differ where an `x` or a `y` is NULL. So every `x` and `y` has to be a column that is declared
+//! NOT NULL. Its table must be one that no outer join can fill up with NULLs.
 
 use pgrx::pg_sys::{self, NodeTag, Query};
 use vector::CompareOp;

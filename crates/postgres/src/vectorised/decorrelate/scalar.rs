@@ -1,9 +1,9 @@
 //! `x < (SELECT avg(y) FROM t WHERE t.k = outer.k)` as a join with the averages of all groups of `t`.
 //!
-//! Without rows the aggregate is NULL and so is the comparison, just as a group that is not there joins
-//! nothing; count, which would be 0, stays a subquery. A row joins at most one group, so no row is doubled.
-//! Values of groups that no outer row asks for are computed, too, so only expressions that cannot fail are
-//! taken.
+//! Without rows the aggregate is NULL, and so is the comparison. In the join such a group is missing, so the
+//! outer row joins nothing. Count would be 0 without rows, so it stays a subquery. A row joins at most one
+//! group, so no row is doubled. Values of groups that no outer row asks for are computed, too. So only
+//! expressions that cannot fail are rewritten.
 
 use pgrx::pg_sys::{self, NodeTag, Query};
 use vector::CompareOp;
@@ -280,7 +280,7 @@ fn cannot_fail(node: Node<'_>) -> bool {
     let all = |list: List<'_>| list.iter().all(cannot_fail);
     match node.expression() {
         E::Var(_) | E::Const(_) | E::Param(_) => true,
-        // It fails while it is planned, or never.
+        // A constant expression fails while the query is planned, or never.
         _ if is_constant(node) => true,
         E::Aggref(aggregate) => {
             is_sum_or_extreme(&aggregate)

@@ -1,8 +1,8 @@
 //! What only the server can write of a vectorised plan: names of columns, constants, calls of its functions.
 //!
-//! Called by `query::explain`. Constants and calls are shown by the server itself, from the node of its plan
-//! that they were translated from (`Origins`), so that parameters, casts and literals read as they do
-//! elsewhere in EXPLAIN.
+//! Called by `query::explain`. The server itself writes constants and calls, from the node of its plan that
+//! they were translated from (`Origins`). So parameters, casts and literals read as they do elsewhere in
+//! EXPLAIN.
 
 use std::sync::Arc;
 

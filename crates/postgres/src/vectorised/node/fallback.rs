@@ -1,9 +1,9 @@
 //! Running the kept subtree with the server's own executor.
 //!
-//! Called where the vectorised plan declines or meets an error that SQL defines, before any row was handed
-//! out: the server then gives the answer, or raises the error, in its own words. The subtree becomes one more
-//! child of the node, so that EXPLAIN ANALYZE shows what it did. Invariant: it sees what the node would have
-//! seen: the same snapshot, parameters and command id, because it is part of the same executor state.
+//! Called when the vectorised plan declines or meets an error that SQL defines, before any row was handed
+//! out. The server then gives the answer, or raises the error in its own words. The subtree becomes one more
+//! child of the node, so that EXPLAIN ANALYZE shows what it did. Invariant: the subtree sees the same
+//! snapshot, parameters and command id as the node, because it is part of the same executor state.
 
 use pgrx::pg_sys::{self, NodeTag};
 

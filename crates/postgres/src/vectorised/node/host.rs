@@ -1,4 +1,4 @@
-//! What a running plan asks of the server, and how its errors are raised there.
+//! Answers what a running plan asks of the server, and raises the plan's errors there.
 //!
 //! Invariant: used on the backend's main thread only.
 
@@ -30,8 +30,8 @@ pub struct Backend {
     mask: Option<pg_sys::__sigset_t>,
 }
 
-/// True where the next look for interrupts ends the statement: it was cancelled or has timed out, or the
-/// backend is told to go or has lost its client. Callable on any thread.
+/// True if the next check for interrupts ends the statement: it was cancelled or has timed out, or the
+/// backend is told to end or has lost its client. Callable on any thread.
 fn interrupted() -> bool {
     // SAFETY: flags of this process that its signal handlers set, and a counter of its main thread: integers
     // that are only read, at worst a moment late.

@@ -1,14 +1,17 @@
 //! The executor's node: a `Custom Scan (Colonnade)` that stands in for a subtree of the plan and runs it on
 //! vectors.
 //!
-//! `state` holds what the node remembers, translates the kept subtree and builds its execution; `rows` hands
-//! rows out; `fallback` runs the kept subtree itself where exact semantics are not implemented; `values`
-//! evaluates parameters and stable expressions; `pruning` says which partitions they leave; `host` is what a
-//! running plan asks of the server. This file owns the callbacks and the memory: what is ours lives on Rust's
-//! heap and is dropped when the node ends, or by the query's memory context after an ERROR.
+//! This file owns the callbacks and the memory. The node's Rust values live on Rust's heap. They are dropped
+//! when the node ends, or by the query's memory context after an ERROR. The other files:
+//! - `state` holds what the node remembers, translates the kept subtree and builds its execution;
+//! - `rows` hands rows out;
+//! - `fallback` runs the kept subtree itself where exact semantics are not implemented;
+//! - `values` evaluates parameters and stable expressions;
+//! - `pruning` says which partitions these values leave;
+//! - `host` is what a running plan asks of the server.
 //!
-//! Invariant: the node never runs where rows may be looked at again one by one (EvalPlanQual) or backwards:
-//! it has no such flag, and falls back under EvalPlanQual.
+//! Invariant: the node never runs backwards, and never where single rows are checked again (EvalPlanQual). It
+//! has no flag for backward scans, and it falls back under EvalPlanQual.
 
 mod fallback;
 mod host;
@@ -127,8 +130,8 @@ unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
             if !(*custom).ss.ps.chgParam.is_null() {
                 pg_sys::UpdateChangedParamSet(child, (*custom).ss.ps.chgParam);
             }
-            // Those with changed parameters are restarted when they are first asked, if ever: a pruned
-            // partition is not.
+            // Children with changed parameters are restarted when they are first asked. A pruned partition is
+            // never asked.
             if (*child).chgParam.is_null() {
                 pg_sys::ExecReScan(child);
             }

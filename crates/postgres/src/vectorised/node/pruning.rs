@@ -1,11 +1,14 @@
-//! Which inputs of an Append are left by the values of now, where those say which partitions can have rows:
-//! the server's own run-time pruning.
+//! Run-time pruning by the server's own functions: which inputs of an Append can have rows for the current
+//! values of parameters and stable expressions.
 //!
-//! Called by the translation through `Values`. When the node begins, what parameters of the statement and
-//! stable expressions leave out is not part of the plan: not initialised, not shown. What changes from one
-//! start to the next (parameters of nested loops and sub-plans) only tells which inputs are not asked in that
-//! start, as on the server. Invariant: what is left when the node begins stays so until it ends, so every
-//! start has the same operators and sources.
+//! Called by the translation through `Values`. Pruning has two steps, as on the server:
+//! 1. When the node begins, parameters of the statement and stable expressions leave out some inputs. These
+//!    inputs are not part of the plan: they are not initialised and not shown.
+//! 2. Parameters of nested loops and sub-plans change from one start to the next. They only say which inputs
+//!    are not asked in that start.
+//!
+//! Invariant: the inputs left when the node begins stay until it ends, so every start has the same operators
+//! and sources.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -16,22 +19,22 @@ use crate::vectorised::translated::{Reason, Remaining, Values};
 
 /// What the server knows of the inputs of one Append or MergeAppend.
 pub struct Pruning {
-    /// By which it is found again: part of the plan.
+    /// A part of the plan, by which this entry is found again.
     partitions: *mut pg_sys::PartitionPruneInfo,
     state: *mut pg_sys::PartitionPruneState,
     /// Inputs left when the node began, by place.
     left: Vec<usize>,
-    /// Whether each start may leave out more of them,
+    /// Whether each start may leave out more inputs.
     changes: bool,
-    /// the executor's parameters that say which,
+    /// The executor's parameters that say which inputs a start leaves out.
     parameters: Vec<usize>,
-    /// and whether an ERROR of it may be held back.
+    /// Whether an ERROR of pruning may be held back.
     may_hold_back: bool,
     /// A sub-plan is among what changes.
     sub_plans: bool,
 }
 
-/// What is known when the node begins: nothing, except which partitions can have rows.
+/// The values known when the node begins: none, except which partitions can have rows.
 pub struct Initial<'a> {
     custom: *mut pg_sys::CustomScanState,
     pruning: &'a mut Vec<Pruning>,

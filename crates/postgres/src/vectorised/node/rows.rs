@@ -1,7 +1,7 @@
 //! Handing out rows: the loop that runs once per row.
 //!
-//! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns
-//! anything: an ERROR raised below them may jump past. What needs a guard (`refill`) has one of its own.
+//! Called by the server's executor through the node's `ExecProcNode`. No frame of this file owns anything,
+//! because an ERROR raised below may jump over it. A function that needs a guard (`refill`) has its own.
 
 use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 

@@ -2,10 +2,10 @@
 //! next.
 //!
 //! When the node begins, the kept subtree is translated without values, to learn which plan nodes its rows
-//! come from; those are initialised as children. Only which partitions the parameters leave is asked by then,
-//! as the server does. At the first row, and again after each rescan, it is translated with the values that
-//! parameters have by then, and an execution is built. Invariant: once a row was handed out, nothing is
-//! repeated: what goes wrong then is an ERROR.
+//! come from. These plan nodes are initialised as children. At that time parameters only decide which
+//! partitions are left, as on the server. At the first row, and again after each rescan, the subtree is
+//! translated with the values that parameters have by then. Then an execution is built. Invariant: once a row
+//! was handed out, nothing is repeated: a failure after that is an ERROR.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use crate::vectorised::translated::{Kept, Origins, SourceSpec, Translated};
 /// Rows turned into Datums at once.
 pub const ROWS: usize = 1024;
 
-/// Where the node stands.
+/// The state of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Before the first row.
@@ -76,7 +76,7 @@ pub struct State {
     pub eflags: i32,
     /// Where rows come from.
     pub leaves: Vec<Leaf>,
-    /// As translated without values: for EXPLAIN.
+    /// The plan as translated without values, for EXPLAIN.
     pub shape: Option<(query::Plan, Origins)>,
     /// Where it stands.
     pub phase: Phase,
@@ -90,20 +90,20 @@ pub struct State {
     pub end: usize,
     /// Datums, a column each.
     pub outputs: Vec<Output>,
-    /// Who began.
+    /// The user who began the execution.
     pub identity: Identity,
     values: Vec<EarlyValue>,
     kept: Kept,
-    /// What a translation makes of the server's beside that, until the next one.
+    /// Other objects of the server's that a translation makes. They live until the next translation.
     scratch: pg_sys::MemoryContext,
     pruning: Vec<Pruning>,
     execution: Option<Execution>,
     files: Option<Arc<Directory>>,
     /// Dropped after the execution that uses its threads.
     reservation: Option<Reservation>,
-    /// What the operators of the present start do, for EXPLAIN ANALYZE,
+    /// The figures of the operators in the present start, for EXPLAIN ANALYZE.
     profile: Option<Arc<Profile>>,
-    /// and what they did in earlier ones, by operator.
+    /// The figures of earlier starts, by operator.
     measured: Vec<OperatorFigures>,
     /// Threads of the last start, for EXPLAIN.
     pub threads: usize,
@@ -348,7 +348,7 @@ impl State {
         }
     }
 
-    /// What each operator of the shape did, all starts together; empty where nothing was measured.
+    /// The figures of each operator of the shape, all starts together. Empty if nothing was measured.
     pub fn figures(&self) -> Vec<OperatorFigures> {
         let mut figures = self.measured.clone();
         if let Some(profile) = &self.profile {
@@ -401,7 +401,7 @@ impl State {
         self.at = 0;
         self.end = 0;
         self.handed_out = false;
-        // What was declined once is likely to be declined again.
+        // A plan that was declined once is likely to be declined again.
         self.phase = if self.fallback.is_null() { Phase::Start } else { Phase::Fallback };
     }
 }

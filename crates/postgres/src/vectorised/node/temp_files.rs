@@ -1,12 +1,12 @@
 //! Files for rows that do not fit memory, in the server's own directory for temporary files.
 //!
 //! Made by the node for each execution, used by operators on any thread. Files carry the server's prefix, so
-//! that a restart after a crash removes them. One that is dropped is emptied and used again, as operators
-//! with little memory make thousands of short-lived ones and a file system takes long to make each; all are
-//! removed with the execution. `temp_file_limit` bounds all files of the execution together. The main thread
-//! reports after each batch: files that are gone to the statistics (and to the log, by `log_temp_files`),
-//! blocks to the buffer usage that EXPLAIN and `pg_stat_statements` show. Invariant: no thread but the main
-//! one calls the server.
+//! that a restart after a crash removes them. A file that is dropped is emptied and used again. Operators
+//! with little memory make thousands of short-lived files, and a file system takes long to make each. All
+//! files are removed with the execution. `temp_file_limit` bounds all files of the execution together. After
+//! each batch the main thread reports the files that are gone to the statistics (and to the log, by
+//! `log_temp_files`). It reports blocks to the buffer usage that EXPLAIN and `pg_stat_statements` show.
+//! Invariant: no thread but the main one calls the server.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -57,14 +57,14 @@ impl Drop for Usage {
     }
 }
 
-/// The files of this process that exist. A backend that is terminated leaves from the middle of its work, and
+/// The files of this process that exist. A backend that is terminated exits in the middle of its work. It
 /// unwinds neither its own frames nor those of its threads.
 static EXISTING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// The process is about to end: no thread makes another file.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 fn remove(path: &Path) {
-    // What cannot be removed now is removed by the next restart.
+    // A file that cannot be removed now is removed by the next restart.
     let _ = std::fs::remove_file(path);
     EXISTING.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
 }

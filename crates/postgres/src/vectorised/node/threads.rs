@@ -1,11 +1,15 @@
 //! How many threads an execution may have.
 //!
-//! The node asks at each start. Little work gets none, as starting a thread would take longer. A query gets
-//! as many workers as Gather would ask for, at most `colonnade.max_threads` with the backend's own thread;
-//! all queries of the cluster together at most `max_parallel_workers` and `max_worker_processes`, counted in
-//! shared memory. Parallel workers of the server get none. Invariant: what was reserved is given back when
-//! the reservation is dropped, also after an ERROR; a backend that dies otherwise takes the shared memory
-//! with it.
+//! The node asks for workers at each start:
+//! - little work gets none, because to start a thread would take longer;
+//! - a query gets as many workers as Gather would ask for;
+//! - the workers and the backend's own thread are at most `colonnade.max_threads`;
+//! - all queries of the cluster together have at most `max_parallel_workers` and `max_worker_processes`,
+//!   counted in shared memory;
+//! - parallel workers of the server get none.
+//!
+//! Invariant: reserved workers are given back when the reservation is dropped, also after an ERROR. A backend
+//! that dies otherwise takes the shared memory with it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,8 +18,8 @@ use pgrx::pg_sys;
 use crate::compat::shared_memory::Shared;
 use crate::options::settings::{MAX_THREADS, vectorised_min_rows};
 
-/// Threads are started for work that costs as much as reading so many times the rows for which the vectorised
-/// executor is.
+/// Threads are started for work that costs at least as much as reading this many times `vectorised_min_rows`
+/// rows.
 const WORTH: f64 = 20.0;
 
 /// Worker threads of all backends.
@@ -37,7 +41,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// As many as this query may have now for work of this cost, by the planner's estimate; perhaps none.
+    /// Reserves as many threads as this query may have now for work of this estimated cost; perhaps none.
     pub fn take(cost: f64) -> Self {
         // SAFETY: reads settings and a variable of this process.
         let (wanted, limit) = unsafe {
@@ -52,7 +56,7 @@ impl Reservation {
         let limit = u32::try_from(limit).unwrap_or(0);
         let Some(counter) = COUNTER.get().filter(|_| wanted > 0) else { return Self { workers: 0 } };
         let mut workers = 0;
-        // The closure is called again where somebody else was faster.
+        // The closure is called again if another backend was faster.
         let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             workers = wanted.min(limit.saturating_sub(used));
             Some(used + workers)

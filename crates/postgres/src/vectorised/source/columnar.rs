@@ -48,7 +48,8 @@ impl Columnar {
         }
     }
 
-    /// Whether EXPLAIN's counts must not tell of values of a join or a sort in rows that nobody may see.
+    /// Whether EXPLAIN's counts must not depend on values of a join or a sort in rows that the user may not
+    /// see.
     unsafe fn hides_rows(&self) -> bool {
         // SAFETY: the node's plan is a scan node of ours.
         unsafe { plan::hides_rows((*(*self.scan).table().custom).ss.ps.plan.cast()) }

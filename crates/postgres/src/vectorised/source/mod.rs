@@ -36,7 +36,7 @@ pub unsafe fn open(leaf: &Leaf, derived: &Derived, threads: bool) -> query::Resu
     }
 }
 
-/// The source of a leaf that has no rows for the values of now: its node is not asked.
+/// The source of a leaf that has no rows for the current values. Its node is not asked.
 pub fn idle() -> Box<dyn Source> {
     Box::new(Idle)
 }

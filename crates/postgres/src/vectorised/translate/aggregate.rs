@@ -1,7 +1,7 @@
-//! Aggregates: which of `query`'s they are, over which arguments, in which order.
+//! Translates aggregates: to which aggregate of `query`, over which arguments, in which order.
 //!
-//! `grouping` asks for each one that a node computes, `window` for those over frames. What `query` does not
-//! know is left to the server's own functions (`server_aggregate`).
+//! `grouping` calls it for each aggregate that a node computes, `window` for aggregates over frames.
+//! Aggregates that `query` does not know are left to the server's own functions (`server_aggregate`).
 
 use std::sync::Arc;
 
@@ -135,8 +135,8 @@ fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
     })
 }
 
-/// Aggregates whose result may depend on the order in which rows come, where the query does not say it: they
-/// see the input's own.
+/// Aggregates whose result may depend on the order in which rows come. If the query gives no order, they see
+/// the input's own order.
 pub(super) fn depends_on_order(call: &pg_sys::Aggref) -> bool {
     let oid = call.aggfnoid.to_u32();
     let any = function(oid).is_some() || regression(oid).is_some() || call.aggkind as u8 != b'n';
@@ -195,7 +195,7 @@ pub fn computed(
     let scope = Scope::Inputs { outer: columns, inner: &[] };
     let Some(filter) = call.filter() else { return of_all(context, call, scope, by) };
     let filter = expressions::expression(context, filter, scope)?;
-    // Where it is not TRUE the server computes neither arguments nor keys.
+    // Where the filter is not TRUE the server computes neither arguments nor keys.
     let aggregate = expressions::for_some_rows(context, |context| of_all(context, call, scope, by))?;
     Ok(Aggregate { filter: Some(filter), ..aggregate })
 }

@@ -1,9 +1,9 @@
 //! Append and MergeAppend: partitions, inheritance, UNION ALL.
 //!
-//! Partitions that cannot have rows for the values of now are left out, as the server leaves them out
-//! (`node/pruning`): of a heap partition no row may be looked at that would end the query with an error.
-//! Those that the node finds when it begins are no inputs; those that change with each start stay inputs, but
-//! their sources are idle.
+//! Partitions that cannot have rows for the current values are left out, as the server leaves them out
+//! (`node/pruning`). This is needed, because a row of a left-out heap partition might end the query with an
+//! error. Partitions that are left out for the whole execution are no inputs. Partitions that may be left out
+//! at one start and not at the next stay inputs, but their sources are idle.
 
 use pgrx::pg_sys;
 use query::{Expression, Plan, SortKey};
@@ -90,8 +90,9 @@ fn all(
     Ok(Relation { plan: Plan::Append { inputs, removed }, columns })
 }
 
-/// The inputs that are partitions of one table, by place, where values that come later are likely to leave
-/// one of them: they are to be equal to the whole key, at each level of partitions. None otherwise.
+/// The places of the inputs that are partitions of one table, if later values are likely to leave only one of
+/// them. This is likely if, at each level of partitions, a condition says that the whole key equals such
+/// values. No places otherwise.
 fn alternatives(tables: List<'_, Typed<'_, pg_sys::PartitionedRelPruneInfo>>) -> Vec<usize> {
     let is_of_one = tables.iter().all(|table| {
         // SAFETY: a set of the plan's.

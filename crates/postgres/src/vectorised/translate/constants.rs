@@ -1,7 +1,7 @@
 //! Constants, and expressions without columns, which become constants once their value is known.
 //!
-//! Called by `expressions` and by whoever needs a value of the plan's (limits, offsets, options of
-//! functions). Invariant: what may fail is not evaluated where no row asks for it.
+//! Called by `expressions`, and by files that need a value of the plan (limits, offsets, options of
+//! functions). Invariant: an expression that may fail is not evaluated where no row asks for it.
 
 use std::sync::Arc;
 
@@ -58,8 +58,8 @@ pub fn value(context: &mut Context<'_>, node: Node<'_>) -> Result<Option<Datum>,
     Ok(value.and_then(|(datum, is_null)| (!is_null).then_some(datum)))
 }
 
-/// As `value`, for those to whom NULL is not the same as a value that is not known yet: the value and whether
-/// it is NULL.
+/// As `value`, for callers that must tell NULL from a value that is not known yet: the value and whether it
+/// is NULL.
 pub fn value_or_null(context: &mut Context<'_>, node: Node<'_>) -> Result<Option<(Datum, bool)>, Reason> {
     if let tree::Expression::Const(value) = node.expression() {
         return Ok(Some((value.constvalue, value.constisnull)));
@@ -82,9 +82,9 @@ pub fn is_value(node: Node<'_>) -> bool {
             || node.is_volatile())
 }
 
-/// True for an expression without columns that may be evaluated where no row asks for it, because it does not
-/// fail: parameters, the time, and what is usually done with them. Anything else is computed for the rows
-/// that reach it.
+/// True for an expression without columns that may be evaluated although no row asks for it, because it does
+/// not fail. Such expressions are parameters, the time, and the usual functions of these. Any other
+/// expression is computed only for the rows that reach it.
 pub(super) fn is_certain(node: Node<'_>) -> bool {
     use tree::Expression as E;
     let all = |list: List<'_>| list.iter().all(is_certain);

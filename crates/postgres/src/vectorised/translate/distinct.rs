@@ -1,7 +1,9 @@
-//! Rows of which equal ones are one: DISTINCT and DISTINCT ON over sorted rows, INTERSECT and EXCEPT.
+//! Translates nodes that make one row of equal rows: DISTINCT and DISTINCT ON over sorted rows, INTERSECT and
+//! EXCEPT.
 //!
-//! What compares all columns is a grouping by them. The server marks the rows of a set operation's two sides
-//! by a column of its own; how many each side has of equal rows says how many are kept.
+//! A node that compares all columns becomes a grouping by them. The server marks the rows of a set
+//! operation's two sides by a column of its own. The numbers of equal rows on each side say how many rows are
+//! kept.
 
 use pgrx::pg_sys;
 use query::{Aggregate, AggregateFunction, Expression, Function, Plan, TextOrder};
@@ -115,7 +117,7 @@ pub fn set_operation(
     let (left, right) = (Expression::Column(keys.width()), Expression::Column(keys.width() + 1));
     let columns = (1..).take(inputs.len()).map(|attno| match known.iter().find(|(of, _)| *of == attno) {
         Some((_, column)) => column.clone(),
-        // The side: nobody reads it any more.
+        // The column of the side: no operator reads it any more.
         None => integer(0),
     });
     let columns = columns.collect();

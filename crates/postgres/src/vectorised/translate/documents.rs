@@ -1,5 +1,5 @@
-//! Operators over documents and arrays whose right side is known: questions that are answered from the
-//! server's bytes (`vectorised::documents`).
+//! Translates operators over documents and arrays whose right side is known. They become questions that are
+//! answered from the server's bytes (`vectorised::documents`).
 
 use pgrx::pg_sys::{self, Oid};
 use query::{Expression, HostFunction};

@@ -1,9 +1,9 @@
 //! From the server's expressions to `query::Expression`.
 //!
 //! Called for target lists, conditions, keys and arguments. The walk owns structure (boolean logic, NULL
-//! tests, CASE, IN); `functions` knows what functions and operators mean, `scope` what columns stand for, and
-//! `constants` what has no columns. Invariant: an expression is translated only where `query` gives the
-//! server's value, NULL or error for every row.
+//! tests, CASE, IN). `functions` knows what functions and operators mean, `scope` knows what columns stand
+//! for, and `constants` translates expressions without columns. Invariant: an expression is translated only
+//! where `query` gives the server's value, NULL or error for every row.
 
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Function};
@@ -25,8 +25,8 @@ const SMALL: usize = 64;
 /// Most levels of an expression that `query` computes, in frames of some kilobytes on the stack of a thread.
 /// What is below is left to the server.
 const DEEPEST: usize = 200;
-/// Most levels of an expression of which anything is translated: a look at the whole takes some of the
-/// server's stack for each, as the server's own does.
+/// An expression with more levels is not translated at all. A walk over the whole expression takes some of
+/// the server's stack for each level, as the server's own walks do.
 const MOST_LEVELS: usize = 500;
 
 /// A call of one of `query`'s functions.
@@ -39,9 +39,9 @@ pub fn all(context: &mut Context<'_>, list: List<'_>, scope: Scope<'_>) -> Resul
     list.iter().map(|part| expression(context, part, scope)).collect()
 }
 
-/// The conditions of a node, in the server's order. Several become one where no function of the server's is
-/// called: such a function sees only rows for which all conditions before it are TRUE, not NULL, because row
-/// security may be among them.
+/// The conditions of a node, in the server's order. Several conditions become one if none of them calls a
+/// function of the server. Such a function may see only rows for which all conditions before it are TRUE, not
+/// NULL, because row security may be among these.
 pub fn conditions<'a>(
     context: &mut Context<'_>,
     conditions: impl IntoIterator<Item = Node<'a>>,
@@ -238,7 +238,7 @@ fn branch(context: &mut Context<'_>, node: Node<'_>, scope: Scope<'_>) -> Result
     for_some_rows(context, |context| expression(context, node, scope))
 }
 
-/// What `translate` makes is computed for some rows only.
+/// Runs `translate` for an expression that is computed for some rows only.
 pub fn for_some_rows<T>(
     context: &mut Context<'_>,
     translate: impl FnOnce(&mut Context<'_>) -> Result<T, Reason>,
@@ -259,7 +259,8 @@ fn has_branches(node: Node<'_>) -> bool {
     node.contains(|tag| matches!(tag, NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr))
 }
 
-/// Whether an expression may be written several times: those in one another would double with each level.
+/// Whether an expression may be written several times. Expressions inside one another would double with each
+/// level.
 fn is_small(expression: &Expression) -> bool {
     fn rest(expression: &Expression, left: usize) -> Option<usize> {
         let left = left.checked_sub(1)?;

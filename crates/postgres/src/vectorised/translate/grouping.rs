@@ -1,10 +1,12 @@
 //! Agg and Group nodes.
 //!
-//! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes
-//! chained for several grouping sets; where sorted grouping left its groups in order and somebody may rely on
-//! it, they are sorted afterwards. Other columns that the node mentions are those of a group's first row, as
-//! on the server: such that depend on the grouped ones (GROUP BY a primary key), and such that need not (the
-//! inner side of `IN (SELECT a / 4 ...)` made unique, where the join computes `a / 4` again).
+//! All of the server's strategies compute the same groups, so all become one operator. The nodes chained for
+//! several grouping sets also become one operator. The server's sorted grouping gives its groups in order. If
+//! a reader may rely on that order, the groups are sorted afterwards.
+//!
+//! The node may mention columns that are not grouped. Their values are those of a group's first row, as on
+//! the server. Some of them depend on the grouped ones (GROUP BY a primary key). Others do not: the inner
+//! side of `IN (SELECT a / 4 ...)` is made unique, and the join computes `a / 4` again.
 
 use pgrx::pg_sys;
 use query::{Aggregate, Expression, Plan, SortKey, TextOrder};
@@ -19,7 +21,7 @@ use super::{
 use crate::host::tree::{self, EqualColumn, Typed};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
-/// What a node groups by.
+/// The columns that a node groups by.
 struct Grouping<'a> {
     plan: tree::Plan<'a>,
     /// Grouped columns of the input.
@@ -32,7 +34,7 @@ struct Grouping<'a> {
     expected: f64,
 }
 
-/// An Agg node, and those of its chain, which stand for further grouping sets over the same input.
+/// An Agg node, and the nodes of its chain, which stand for further grouping sets over the same input.
 pub fn aggregate(
     context: &mut Context<'_>,
     agg: Typed<'_, pg_sys::Agg>,
@@ -118,8 +120,8 @@ fn grouped(context: &mut Context<'_>, grouping: &Grouping<'_>, order: Order) -> 
     Ok(Relation { plan, columns })
 }
 
-/// What each aggregate became, by its number; each is added once to the grouping's, which come after so many
-/// keys.
+/// The translation of each aggregate, by its number. Each is added once to the grouping's aggregates, which
+/// come after `keys` keys.
 fn numbered(
     context: &mut Context<'_>,
     calls: &[Typed<'_, pg_sys::Aggref>],
@@ -184,7 +186,7 @@ pub fn in_order_of(
     let mut order = Vec::new();
     for Key { target, key } in ordering {
         let attno = i16::try_from(target + 1).unwrap_or(0);
-        // What is not grouped by only orders rows within a group.
+        // A column that is not grouped by only orders rows within a group.
         let Some((_, expression)) = known.iter().find(|(of, _)| *of == attno) else { break };
         if let Some(sets) = sets {
             // The row that sums up groups comes after them.
@@ -204,7 +206,7 @@ pub fn in_order_of(
     })
 }
 
-/// What a node mentions of its input.
+/// The columns of its input that a node mentions.
 struct Mentioned<'a> {
     /// Columns that are grouped by.
     groups: Vec<EqualColumn>,

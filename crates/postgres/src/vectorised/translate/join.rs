@@ -1,9 +1,9 @@
 //! Hash joins.
 //!
-//! The server's inner side is the one that is kept, but for semi and anti joins, which keep the side that is
-//! expected to have fewer rows, and inner joins whose outer side is expected to be far smaller. Join clauses
-//! are pairs of expressions over the outer and the inner side; further clauses of the join decide about
-//! pairs, conditions of the node about joined rows.
+//! A join keeps the server's inner side, with two exceptions. Semi and anti joins keep the side that is
+//! expected to have fewer rows. An inner join keeps its outer side if that is expected to be far smaller.
+//! Join clauses are pairs of expressions over the outer and the inner side. Further clauses of the join
+//! decide about pairs, conditions of the node about joined rows.
 
 use pgrx::pg_sys;
 use query::{Expression, JoinKind, Plan};
@@ -25,7 +25,7 @@ pub fn hash_join(context: &mut Context<'_>, join: Typed<'_, pg_sys::HashJoin>) -
     joined(context, node, hash.plan().input(), &clauses, &quals)
 }
 
-/// A merge join: its sorts are left out, so nobody may rely on the order of its rows.
+/// A merge join. Its sorts are left out, so its reader must not rely on the order of its rows.
 pub fn merge_join(
     context: &mut Context<'_>,
     join: Typed<'_, pg_sys::MergeJoin>,
@@ -40,7 +40,7 @@ pub fn merge_join(
     joined(context, node, node.plan().second_input(), &clauses, &quals)
 }
 
-/// A nested loop without parameters: what it compares for equality becomes the keys.
+/// A nested loop without parameters. The expressions that it compares for equality become the keys.
 pub fn nested_loop(
     context: &mut Context<'_>,
     join: Typed<'_, pg_sys::NestLoop>,
@@ -56,7 +56,7 @@ pub fn nested_loop(
     let (clauses, others): (Vec<_>, Vec<_>) =
         node.conditions().iter().partition(|&clause| is_outer_with_inner(clause));
     let inner = node.plan().second_input();
-    // Without keys every pair is looked at, which only pays where one side is known to be tiny.
+    // Without keys every pair is compared, which only pays where one side is known to be tiny.
     if clauses.is_empty() && inner.plan_rows > 1.5 {
         return decline("nested loop without an equality");
     }
@@ -122,7 +122,7 @@ fn joined(
         // The server looks for the first match only.
         return decline("condition of a semi join that may raise an error");
     }
-    // What stands above a join that keeps its outer side sees nothing but that.
+    // A semi or anti join that keeps its outer side gives only the columns of that side.
     let outers = if kind.gives_left() { outers } else { outer.columns.clone() };
     let scope = Scope::Inputs { outer: &outers, inner: &inners };
     let columns = target_list(context, plan, scope)?;
@@ -150,9 +150,9 @@ fn joined(
     Ok(Relation { plan: subplan::filtered(context, joined, after, scope)?, columns })
 }
 
-/// Whether the outer side of an inner join takes so much less memory that it is kept instead: the scan of the
-/// other side then decodes most columns for rows with a partner only. The server has reasons to keep the
-/// inner side that do not show in a plan, so it has to be much.
+/// Whether the outer side of an inner join takes so much less memory that it is kept instead. The scan of the
+/// other side then decodes most columns only for rows with a partner. The difference has to be large, because
+/// the server has reasons to keep the inner side that do not show in a plan.
 fn is_far_smaller(outer: tree::Plan<'_>, inner: tree::Plan<'_>) -> bool {
     const TIMES: f64 = 4.0;
     const MANY_ROWS: f64 = 10_000.0;
@@ -160,7 +160,7 @@ fn is_far_smaller(outer: tree::Plan<'_>, inner: tree::Plan<'_>) -> bool {
     inner.plan_rows >= MANY_ROWS && outer.plan_rows < inner.plan_rows && bytes(outer) * TIMES < bytes(inner)
 }
 
-/// A semi or anti join keeps whichever side the server expects to be smaller.
+/// A semi or anti join keeps the side that the server expects to be smaller.
 fn existence_kept(kind: JoinKind, outer: tree::Plan<'_>, inner: tree::Plan<'_>) -> JoinKind {
     let outer_is_smaller = outer.plan_rows < inner.plan_rows;
     match kind {
@@ -170,9 +170,10 @@ fn existence_kept(kind: JoinKind, outer: tree::Plan<'_>, inner: tree::Plan<'_>) 
     }
 }
 
-/// The server may join the distinct rows of one side where the query only asks whether there is one. Where
-/// none of their columns is read and the other side is expected to be smaller than what they are made from,
-/// that is a semi join with the other side kept: nothing has to be made distinct.
+/// A semi join that keeps the `other` side, in place of a join with distinct rows. The server may join the
+/// distinct rows of one side where the query only asks whether there is one. If no column of the distinct
+/// rows is read, a semi join gives the same, and no rows have to be made distinct. It is used if the other
+/// side is expected to be smaller than the input of the distinct rows.
 fn of_distinct(
     distinct: &Plan,
     distinct_node: tree::Plan<'_>,
@@ -203,7 +204,7 @@ fn of_distinct(
     })
 }
 
-/// Plain columns, so many places further.
+/// Plain columns, `by` places further.
 fn shifted(columns: &[Expression], by: usize) -> Result<Vec<Expression>, Reason> {
     let columns = columns.iter().map(|column| match column {
         Expression::Column(at) => Ok(Expression::Column(at + by)),

@@ -1,5 +1,5 @@
-//! What operators tell values apart and order them by: the values themselves where `types` knows their
-//! equality or order, else numbers that the server's functions gave them.
+//! The keys by which operators tell values apart and order them. They are the values themselves where `types`
+//! knows their equality or order. Otherwise they are numbers that the server's functions gave the values.
 //!
 //! Called by every node that groups, joins, sorts or makes distinct. Equal values that are shown differently
 //! ('24:00' and '1 day') have one number, so a group shows the value of its first row, as on the server.
@@ -146,8 +146,8 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether there is no memory for the values of so many groups, as far as only the server compares them:
-    /// the query would be run twice.
+    /// Whether there is no memory for the values of so many groups that only the server compares. The query
+    /// would then be run twice.
     pub fn exceed_memory(&self, groups: f64) -> bool {
         let bytes: f64 = self.by.iter().flatten().map(|&(_, type_oid)| bytes_of(type_oid)).sum();
         groups * bytes > operator_memory() as f64

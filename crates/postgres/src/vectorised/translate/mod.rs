@@ -1,15 +1,14 @@
-//! From a subtree of the server's finished plan to a `query::Plan`.
+//! Translates a subtree of the server's finished plan to a `query::Plan`.
 //!
 //! Called twice for every vectorised node: by `replace` while planning, to see whether there is a
-//! translation, and by the node when it starts. One file translates each kind of node; `expressions` and
-//! `functions` what nodes compute, `types` says which types may be looked at. A node that is not understood
-//! becomes a source whose rows the server's executor computes; an expression that is not understood declines
-//! the node above it.
+//! translation, and by the node when it starts. One file translates each kind of node. `expressions` and
+//! `functions` translate what nodes compute, and `types` says which types `query` may look at. A node that is
+//! not understood becomes a source whose rows the server's executor computes. An expression that is not
+//! understood declines the node above it.
 //!
 //! A node's result is its target list as expressions over a `query::Plan`, so that plain columns pass through
-//! levels of the plan without an operator of their own.
-//! Invariant: the translation gives the rows that the server's executor would give, in an order that serves
-//! whoever relies on one (`Order`).
+//! levels of the plan without an operator of their own. Invariant: the translation gives the rows that the
+//! server's executor would give. If a reader relies on their order, it gives them in that order (`Order`).
 
 mod aggregate;
 mod append;
@@ -52,22 +51,22 @@ fn decline<T>(reason: impl Into<Cow<'static, str>>) -> Result<T, Reason> {
 /// Whether a node's reader relies on the order of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// It does, or might.
+    /// The reader relies on it, or might.
     Kept,
     /// Any order does.
     Any,
 }
 
-/// What a node gives.
+/// The translation of a node.
 struct Relation {
-    /// What runs.
+    /// The plan that runs.
     plan: Plan,
     /// Each entry of the node's target list, over the columns of `plan`.
     columns: Vec<Expression>,
 }
 
 impl Relation {
-    /// The plan whose columns are just the target list.
+    /// A plan whose columns are exactly the target list.
     fn materialise(self) -> Plan {
         let width = self.plan.types().len();
         let plain =
@@ -93,7 +92,7 @@ impl Relation {
     }
 }
 
-/// What one translation gathers.
+/// The state of one translation.
 struct Context<'a> {
     /// The plans of the statement's sub-plans.
     subplans: List<'a, tree::Plan<'a>>,
@@ -103,11 +102,11 @@ struct Context<'a> {
     idle: Vec<usize>,
     /// See there.
     alternatives: Vec<Vec<Range<usize>>>,
-    /// What a CASE compares, innermost last.
+    /// The values that the CASEs around compare, innermost last.
     tests: Vec<Expression>,
     /// Expressions around the one that is translated.
     depth: usize,
-    /// Of these, how many are computed for some rows only: what CASE and COALESCE may not come to.
+    /// How many of these are computed for some rows only, because CASE or COALESCE may not come to them.
     branches: usize,
     /// And how many are translated twice.
     doubled: usize,
@@ -123,8 +122,8 @@ impl Context<'_> {
     }
 }
 
-/// What stands for a function of the server's that a part of the plan calls: what was kept from an earlier
-/// start, or else made now.
+/// The value that stands for a function of the server's that a part of the plan calls. It is the one kept
+/// from an earlier start, or else it is made now.
 fn kept<T: Send + Sync + 'static>(
     context: &mut Context<'_>,
     node: Node<'_>,

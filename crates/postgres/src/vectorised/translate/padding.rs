@@ -1,8 +1,8 @@
 //! Comparisons of char(n), which ignore blanks at the end.
 //!
-//! Values of a char(n) column are padded to n characters, so two columns of one n are equal exactly when
-//! their bytes are; a value of no known length is padded to the length of what it is compared with.
-//! Invariant: both sides come out padded to the same number of characters, or longer and then equal to
+//! Values of a char(n) column are padded to n characters. So values of two columns of one n are equal exactly
+//! when their bytes are. A value of no known length is padded to the length of the value that it is compared
+//! with. Invariant: both sides come out padded to the same number of characters, or longer and then equal to
 //! nothing of that length.
 
 use pgrx::pg_sys::{self, Datum};

@@ -1,8 +1,8 @@
 //! Scans of columnar tables.
 //!
-//! The scan node stays in the plan as the description of its source: which table, and the clauses that are
-//! answered on encoded data (`custom_exprs`). Its other conditions become a filter in the server's order,
-//! which is the order that row security wants.
+//! The scan node stays in the plan as the description of its source. It names the table and the clauses that
+//! are answered on encoded data (`custom_exprs`). Its other conditions become a filter in the server's order,
+//! which row security needs.
 
 use pgrx::pg_sys;
 use query::{Expression, Plan};

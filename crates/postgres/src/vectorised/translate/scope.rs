@@ -1,7 +1,7 @@
 //! What the columns that an expression names stand for.
 //!
-//! Chosen by whoever translates a node's lists, asked by `expressions` at each column. Invariant: a column
-//! outside the scope declines the node.
+//! The file that translates a node's lists chooses the scope. `expressions` asks it at each column.
+//! Invariant: a column outside the scope declines the node.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Sort, and Limit with the sort below it.
 //!
-//! A sort whose reader does not care for order is left out. Invariant: a key is translated only where its
+//! A sort is left out if its reader does not rely on the order. Invariant: a key is translated only where its
 //! operator is the default `<` or `>` of a type whose order `types` knows.
 
 use pgrx::pg_sys;
@@ -71,7 +71,7 @@ pub fn keys_over(keys: Vec<Key>, columns: &[Expression]) -> Result<Vec<SortKey>,
 pub fn ordering(context: &mut Context<'_>, plan: tree::Plan<'_>) -> Result<Vec<Key>, Reason> {
     match plan.kind() {
         PlanNode::Sort(sort) | PlanNode::IncrementalSort(sort) => keys(context, sort),
-        // These have no order that anybody could rely on: what is grouped by is constant, or there is one
+        // These have no order that a reader could rely on: the grouping columns are constant, or there is one
         // group.
         PlanNode::HashJoin(_) | PlanNode::Other(pg_sys::NodeTag::T_SeqScan) => Ok(Vec::new()),
         PlanNode::CustomScan(_) if scan::is_columnar(plan) => Ok(Vec::new()),
@@ -121,7 +121,7 @@ pub fn sort(
     limited(context, sort, order, None)
 }
 
-/// A sort of which so many rows are wanted. Its target list is that of its input.
+/// A sort of which only the first `limit` rows are wanted. Its target list is that of its input.
 fn limited(
     context: &mut Context<'_>,
     sort: Typed<'_, pg_sys::Sort>,

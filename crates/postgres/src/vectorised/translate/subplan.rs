@@ -1,10 +1,10 @@
-//! `x NOT IN (SELECT y ...)` that the server keeps as a sub-plan, as a null-aware anti join; `x IN (SELECT y
-//! ...)` that it could not pull up, as a semi join.
+//! Sub-plans as joins. `x NOT IN (SELECT y ...)` that the server keeps as a sub-plan becomes a null-aware
+//! anti join. `x IN (SELECT y ...)` that it could not pull up becomes a semi join.
 //!
-//! Called with the conditions of scans, subqueries and joins. The sub-plan must not depend on the outer row
-//! and compare columns for equality. Whether it is true for a row is all that matters of a condition, so the
-//! unknown of NULLs counts as false. Invariant: conditions are looked at in the server's order, those before
-//! the sub-plan on the rows that it has not yet seen.
+//! Called with the conditions of scans, subqueries and joins. The sub-plan must not depend on the outer row,
+//! and it must compare columns for equality. A condition only has to say whether it is TRUE for a row, so
+//! NULL counts as false. Invariant: conditions are evaluated in the server's order. Conditions before the
+//! sub-plan are evaluated on the rows that it has not yet seen.
 
 use pgrx::pg_sys;
 use query::{Expression, JoinKind, Plan};
@@ -38,8 +38,8 @@ pub fn filtered<'a>(
     Ok(scan::filtered(plan, expressions::conditions(context, before, scope)?))
 }
 
-/// An inner join's conditions: those of pairs, and those to look at afterwards, which is the same:
-/// memberships in sub-plans, then `after`.
+/// Splits an inner join's conditions into conditions of pairs and conditions to evaluate afterwards. The
+/// latter are memberships in sub-plans, then `after`. For an inner join both ways give the same rows.
 pub fn of_inner_join<'a>(conditions: &[Node<'a>], after: List<'a>) -> (Vec<Node<'a>>, Vec<Node<'a>>) {
     let (mut later, of_pairs): (Vec<_>, Vec<_>) =
         conditions.iter().partition(|&&condition| membership(condition).is_some());
@@ -88,7 +88,8 @@ fn joined(
         if key.0.needs_host() || key.1.needs_host() {
             return decline("function of the server's in a sub-plan's test");
         }
-        // Without rows of the sub-plan the server does not compute what it would compare with them.
+        // If the sub-plan has no rows, the server does not compute the values that it would compare with
+        // them.
         if key.0.can_raise(outer) {
             return decline("sub-plan compared with what may raise an error");
         }

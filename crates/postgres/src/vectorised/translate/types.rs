@@ -1,8 +1,8 @@
 //! Which types of the server are understood, and for what.
 //!
 //! A value of any type can flow through a plan; this table says where `query` may look at it. Equality, order
-//! and hash of a `vector::LogicalType` are those of its documentation, so a type is on a list here only where
-//! the server's own operator class means the same. Invariant: what is not listed is declined.
+//! and hash of a `vector::LogicalType` are documented there. So a type is on a list here only where the
+//! server's own operator class means the same. Invariant: a type that is not listed is declined.
 
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
@@ -50,7 +50,8 @@ pub fn is_deterministic(collation: Oid) -> bool {
     collation != pg_sys::InvalidOid && unsafe { pg_sys::get_collation_isdeterministic(collation) }
 }
 
-/// True for types whose equality and order `query` shares with the server, whatever modifier or collation.
+/// True for types whose equality and order are the same in `query` and the server, with every modifier and
+/// collation.
 const fn is_plain(base: Oid) -> bool {
     matches!(
         base,

@@ -1,8 +1,9 @@
 //! Window functions.
 //!
 //! A WindowAgg computes the functions of one window over input that is in its order. Run conditions
-//! (`row_number() <= 10`) only save the server work: the topmost WindowAgg leaves out rows for which they are
-//! not TRUE, which is a filter here; below it their rows are left out by the topmost one's own conditions.
+//! (`row_number() <= 10`) only save the server work. The topmost WindowAgg leaves out rows for which its run
+//! conditions are not TRUE; here this is a filter. Run conditions of a lower WindowAgg are not translated:
+//! the topmost one's own conditions leave out the same rows.
 
 use pgrx::pg_sys::{self, Datum};
 use query::{
@@ -30,8 +31,8 @@ pub fn window(context: &mut Context<'_>, node: Typed<'_, pg_sys::WindowAgg>) -> 
     let order = keys(context, node.order(), &inputs, &below)?;
     let frame = frame(context, node, order.first().map(|(key, _)| *key))?;
 
-    // The server leaves out whatever follows the first row that fails, also where the function is not
-    // monotone after all.
+    // The server leaves out all rows after the first row that fails, even if the function is not monotone
+    // after all.
     let monotone = frame.exclusion == FrameExclusion::Nothing
         && (node.ordNumCols > 0 || frame.units == FrameUnits::Range);
     if !node.run_condition().is_empty() && !monotone {
@@ -75,7 +76,8 @@ pub fn window(context: &mut Context<'_>, node: Typed<'_, pg_sys::WindowAgg>) -> 
     Ok(left_by(conditions, plan, columns))
 }
 
-/// What a window is made of or ordered by: each column's type, and what tells its values apart.
+/// The columns that a window is partitioned or ordered by: each column's type, and the key that tells its
+/// values apart.
 fn keys(
     context: &mut Context<'_>,
     columns: impl Iterator<Item = EqualColumn>,

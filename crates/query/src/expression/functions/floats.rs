@@ -1,5 +1,5 @@
-//! Arithmetic of single and double floats. A result that is infinite though no operand was, or zero though
-//! none was, is an error, as is division by zero (but NaN / 0 is NaN).
+//! Arithmetic of single and double floats. A result is an error if it is infinite though no operand was, or
+//! zero though no operand was. Division by zero is an error, but NaN / 0 is NaN.
 
 use vector::{Bitmap, LogicalType};
 

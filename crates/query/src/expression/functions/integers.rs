@@ -1,5 +1,5 @@
-//! Arithmetic of smallint, integer and bigint: wrapping loops with a flag, and a second look at the rows that
-//! count where the flag was raised.
+//! Arithmetic of smallint, integer and bigint. Wrapping loops raise a flag when a row overflows. Only then
+//! the rows that count are checked one by one.
 
 use vector::{Bitmap, LogicalType};
 

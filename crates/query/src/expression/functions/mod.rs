@@ -23,8 +23,8 @@ pub(super) use compare::equal_to_any;
 
 /// A function picked for its argument types, with what it may remember (a compiled pattern, say).
 pub(super) trait Compute: Send {
-    /// Values for `rows` rows. Arguments are flat or constants (at least one is flat, or all are and `rows`
-    /// is 1), none of the constants NULL; rows that are not in `valid` count for nothing: they must not fail.
+    /// Values for `rows` rows. Arguments are flat or constants. At least one is flat, unless `rows` is 1. No
+    /// constant is NULL. Rows that are not in `valid` must not fail; their values are ignored.
     fn compute(&mut self, arguments: &[Value], rows: usize, valid: Option<&Bitmap>) -> Result<Output>;
 }
 
@@ -48,7 +48,7 @@ pub(super) fn compile(
 ) -> Result<Picked> {
     use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Numeric, Text, Timestamp};
     if constants.iter().flatten().any(|constant| !constant.is_valid(0)) {
-        // NULL in every row: it is never asked.
+        // The result is NULL in every row, so the function is never called.
         let never = |_: &[Value], _: usize, _: Option<&Bitmap>| Err(Error::Decline("function of NULL"));
         return Ok((Box::new(never), 0));
     }

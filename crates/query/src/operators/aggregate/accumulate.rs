@@ -23,13 +23,13 @@ pub enum Groups<'a> {
 
 /// The states of one aggregate for all groups.
 pub trait Accumulator: Any + Send {
-    /// From before the first row on it is asked for this aggregate of the same values, too. False: its states
-    /// do not tell.
+    /// Asks, before the first row, for the results of this aggregate of the same values, too. False if the
+    /// states cannot give them.
     fn also(&mut self, _function: AggregateFunction) -> bool {
         false
     }
 
-    /// There are so many groups now.
+    /// Tells the number of groups there are now.
     fn grow(&mut self, groups: usize);
 
     /// Takes `rows` rows of its arguments.

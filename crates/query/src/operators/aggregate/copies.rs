@@ -1,15 +1,15 @@
-//! Adding up where groups are few.
+//! Adds up values where there are few groups.
 //!
-//! Called by sums and counts. Rows of one group that follow each other would wait for one another: each reads
-//! the state that the one before is still writing. So the rows of a batch go to several copies of the states
-//! in turn, and the copies are joined at its end. Invariant: joining is what adding all rows to one state
-//! gives (for floats but for the order of additions).
+//! Called by sums and counts. Rows of one group that follow each other would wait for one another, because
+//! each reads the state that the row before is still writing. So the rows of a batch go to several copies of
+//! the states in turn. At its end the copies are joined. Invariant: joined copies equal one state to which
+//! all rows were added (for floats, except for the order of additions).
 
-/// Groups that states are copied for,
+/// The most groups whose states are copied.
 const GROUPS: usize = 64;
-/// how often,
+/// The number of copies.
 const COPIES: usize = 4;
-/// and from how many rows on.
+/// The fewest rows of a batch for which states are copied.
 const ROWS: usize = 1_024;
 
 /// Adds each value to the state of its group. `empty` is the state that changes nothing when it is joined.

@@ -1,8 +1,8 @@
-//! DISTINCT: what an accumulator sees of values that came before.
+//! DISTINCT: keeps values that came before from an accumulator.
 //!
 //! Rows of group and arguments are numbered; only those that are new go on to the accumulator. Equality is
-//! that of grouping. When the rows seen have outgrown their memory no more of them are kept: rows that are
-//! not among them go to temporary files by their hash, and at the end each file is gone through with an empty
+//! that of grouping. When the rows seen have outgrown their memory, no further rows are kept. Rows that are
+//! not among the kept ones go to temporary files by their hash. At the end each file is read with an empty
 //! memory.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Distinct {
     seen: Numbering,
     keyed: bool,
     numbers: Vec<u32>,
-    /// Bytes the rows seen may take, and those of their memo.
+    /// Bytes that the rows seen may take, and bytes that their memo may take.
     memory: usize,
     memo: usize,
     files: Option<SharedTempFiles>,
@@ -31,12 +31,12 @@ pub struct Distinct {
 }
 
 impl Distinct {
-    /// In front of this accumulator of arguments of these types.
+    /// Puts DISTINCT in front of this accumulator, whose arguments have these types.
     pub fn new(inner: Box<dyn Accumulator>, types: &[LogicalType], spec: &Spec) -> Self {
         let keyed = !spec.keys.is_empty();
         let group = keyed.then_some(LogicalType::Int32);
         let types: Vec<_> = group.into_iter().chain(types.iter().copied()).collect();
-        // Half of the memory is for those of all aggregates.
+        // Half of the memory is for the sorters of all aggregates.
         let sharing = spec
             .aggregates
             .iter()

@@ -1,7 +1,7 @@
 //! min and max.
 //!
-//! Of values that are equal but not the same (1.0 and 1.00, -0 and 0) the last one stays, as on the server.
-//! Text compares bytewise or as the host says.
+//! If values are equal but not the same (1.0 and 1.00, -0 and 0), the last one stays, as on the server. Text
+//! compares bytewise or as the host says.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -166,11 +166,11 @@ impl<T: Native> Accumulator for Extreme<T> {
 
 struct NumericExtreme {
     greatest: bool,
-    /// As long as all values had one scale and showed as many digits, and fit.
+    /// Used as long as all values had one scale, showed the same number of digits, and fit.
     narrow: Option<Narrow>,
     /// Otherwise.
     wide: Vec<Option<Decimal>>,
-    /// What each group met that is no number; no entries as long as none did.
+    /// The NaN and infinities that each group met. No entries as long as no group met one.
     specials: Vec<Specials>,
 }
 

@@ -1,4 +1,4 @@
-//! The value of a group's first row: what shows a group whose key is a number that stands for the value.
+//! The value of a group's first row. It shows a group whose key is a number that stands for the value.
 
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 //!
 //! Sums are plain additions in double precision for float8, in single precision for float4's sum as on the
 //! server (its average sums in double). The server fails at the step in which finite values overflow,
-//! whatever follows, and its average also where the sum of squares that it computes on the way does: values
-//! that could are declined (`are_within`). Sums in double precision of one group are added up in lanes, which
-//! changes their last digits as the server's parallel plans do; infinities and NaN are taken in order.
-//! Windows (`window/running`) follow the same rules.
+//! whatever values follow. Its average also computes a sum of squares and fails when that overflows. Values
+//! that could overflow are declined (`are_within`). Sums in double precision of one group are added up in
+//! lanes, which changes their last digits as the server's parallel plans do; infinities and NaN are taken in
+//! order. Windows (`window/running`) follow the same rules.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub fn limit(single: bool, average: bool) -> f64 {
 
 /// True where all values are finite; declines those beyond the limit.
 pub fn are_within<T: Copy + Into<f64>>(values: &[T], limit: f64) -> Result<bool> {
-    // Without a branch for each value, because there is hardly ever one.
+    // The loop has no branch for each value, because a value beyond the limit is rare.
     let within = values.iter().fold(true, |within, &value| within & (value.into().abs() <= limit));
     let huge = |value: f64| value.is_finite() && value.abs() > limit;
     match !within && values.iter().any(|&value| huge(value.into())) {

@@ -1,9 +1,9 @@
-//! Aggregates that the host computes: values are collected and put in order here, and handed to it group by
-//! group at the end, on its main thread.
+//! Aggregates that the host computes. This file collects their values, puts them in order, and hands them to
+//! the host group by group at the end, on its main thread.
 //!
-//! Rows of group number, arguments and order keys; rows that come in no order of their own are taken in the
-//! order they came. Where there is one group and no order, nothing is collected: the host takes the rows as
-//! they come, and the sink runs on its thread. Invariant: the host sees each group once, all its rows side by
+//! Each row consists of a group number, the arguments and the order keys. Without order keys rows are taken
+//! in the order they came. With one group and no order nothing is collected: the host takes the rows as they
+//! come, and the sink runs on its thread. Invariant: the host sees each group once, all its rows side by
 //! side.
 
 use std::sync::Arc;

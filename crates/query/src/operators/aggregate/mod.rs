@@ -44,24 +44,27 @@ use crate::{
 
 /// Groups that a thread keeps to itself: they stay in the caches near the processor.
 const OWN: usize = 1 << 15;
-/// Groups that a thread keeps to itself where there are to be no more: to put the tables of all threads
-/// together costs less than to divide rows.
+/// Groups that a thread keeps to itself where no further groups are expected. To merge the tables of all
+/// threads costs less then than to divide rows.
 const FORESEEN: usize = 1 << 18;
-/// Rows of a group, on the average, from which on a thread brings groups to the shared tables, and not rows.
+/// A thread brings groups to the shared tables, and not rows, if a group has at least this many rows on
+/// average.
 const MANY: usize = 4;
 
-/// Whether a thread keeps its table when that has outgrown a limit, with so many groups, of which the rows
-/// since the last limit brought some: where there are not many more to come, by what was expected or by the
-/// share of rows that were of new groups. Rows may come in an order in which each is of a new group until all
-/// groups were met, which only the expectation tells from rows that are all of groups of their own; where the
-/// table has more groups by a quarter, it was wrong. Never a great many: a large table takes longer to divide
+/// Whether a thread keeps its table of `groups` groups, which has outgrown a limit. `rows` rows came since
+/// the last limit and made `new` groups. The thread keeps the table if not many more groups are to come. Two
+/// signs say so: the expected number of groups, and the share of rows that made a new group.
+///
+/// The share alone would mislead where each row is of a new group until all groups were met. Only the
+/// expectation tells this from rows that are all groups of their own. The expectation was wrong if the table
+/// has a quarter more groups. A table of more than `FORESEEN` groups is never kept: it takes longer to divide
 /// than its rows would have.
 fn keeps(expected: f64, groups: usize, rows: usize, new: usize) -> bool {
     let few = expected <= FORESEEN as f64 && groups <= FORESEEN;
     few && (groups as f64 <= 1.25 * expected || new < rows / 4 * 3)
 }
 
-/// What all threads know.
+/// The data that all threads share.
 pub struct AggregateSink {
     shared: Arc<Shared>,
     needs: Option<Vec<SummaryNeed>>,
@@ -72,14 +75,14 @@ struct Shared {
     gathered: Mutex<Gathered>,
 }
 
-/// What threads have brought.
+/// The groups that threads have brought.
 enum Gathered {
     Nothing,
     Table(Box<Table>),
     Partitioned(Arc<Partitioned>),
 }
 
-/// What is computed.
+/// What the aggregation computes.
 pub struct Spec {
     keys: Vec<Expression>,
     aggregates: Vec<Aggregate>,
@@ -93,21 +96,21 @@ pub struct Spec {
     threads: usize,
     /// Parts that many groups are divided into; 0: they are not.
     parts: usize,
-    /// Where rows go for which there is no room.
+    /// The files for rows that have no room in memory.
     files: Option<SharedTempFiles>,
     /// There is one group, and no other grouping beside it.
     alone: bool,
 }
 
 impl Spec {
-    /// Where one aggregate of one thread collects rows to put them in order: half of the memory is for those
-    /// of all.
+    /// A sorter in which one aggregate of one thread collects rows to put them in order. All such sorters
+    /// together have half of the memory.
     fn room(&self) -> Room {
         let sharing = self.aggregates.iter().filter(|aggregate| aggregate.is_ordered()).count();
         Room { memory: self.memory / self.threads / 2 / sharing.max(1), files: self.files.clone() }
     }
 
-    /// Whether something that it computes has to be computed on the main thread.
+    /// Whether some part of the aggregation has to be computed on the main thread.
     fn needs_host(&self) -> bool {
         self.keys.iter().any(Expression::needs_host)
             || self.aggregates.iter().any(|aggregate| {
@@ -199,10 +202,11 @@ impl AggregateSink {
             files: settings.temp_files.clone(),
             alone,
         };
-        // What cannot be computed is said before anything runs.
+        // An aggregate that cannot be computed is declined here, before anything runs.
         let divisible = Table::new(&spec, 0, 0)?.is_divisible();
-        // One thread has nothing to share, and bringing its rows to parts costs more than it saves. What only
-        // the main thread can compute, it also has to compute again for rows that come back from files.
+        // One thread has nothing to share: bringing its rows to parts costs more than it saves. An aggregate
+        // that only the main thread can compute needs the main thread again for rows that come back from
+        // files.
         if divisible && spec.threads > 1 && !spec.needs_host() {
             spec.parts = partitioned::parts(settings.memory);
         }
@@ -259,10 +263,11 @@ struct Local {
     table: Table,
     /// Rows that went into the table.
     rows: usize,
-    /// Groups at which it is looked at whether the table is kept, and its rows and groups when it was before.
+    /// With more groups than this the thread decides again whether it keeps the table. `before` has the
+    /// table's rows and groups at the last decision.
     limit: usize,
     before: (usize, usize),
-    /// Where rows go instead, where groups are about as many.
+    /// Takes the rows instead of the table where there are about as many groups as rows.
     scatter: Option<Scatter>,
 }
 
@@ -359,7 +364,7 @@ impl Source for Groups {
     }
 }
 
-/// The groups of several tables, each a unit of work, and rows that have to go there first.
+/// The groups of several tables, each a unit of work. Rows that queue for a table go into it first.
 struct Parts {
     shared: Arc<Shared>,
     tables: Vec<(Table, Vec<Batch>)>,
@@ -368,7 +373,7 @@ struct Parts {
 impl Source for Parts {
     fn next_unit(&mut self, _: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
         let Some((table, waiting)) = self.tables.pop() else { return Ok(None) };
-        // Rows that wait for other tables have the rest.
+        // Rows that queue for other tables have the rest.
         let output = Output::new(table, self.shared.spec.own_memory() / 2).after(waiting);
         Ok(Some(Box::new(Part { shared: Arc::clone(&self.shared), output: Some(output) })))
     }
@@ -382,7 +387,7 @@ struct Part {
 impl Unit for Part {
     fn next(&mut self) -> Result<Step> {
         let Some(output) = &mut self.output else { return Ok(Step::Done) };
-        // What is divided has nothing to complete that takes long.
+        // States of divided tables have nothing to complete that takes long.
         let step = output.step(&self.shared.spec, &mut || Ok(()))?;
         if step.is_none() {
             self.output = None;

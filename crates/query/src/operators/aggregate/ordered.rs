@@ -1,9 +1,10 @@
 //! Aggregates that take their values in order: percentiles, mode, string_agg.
 //!
-//! Rows of group number, arguments and order keys are collected and sorted by all of them at the end; one
-//! pass over them then makes each group's result. Percentiles of rows that found room in memory are selected
-//! instead (`percentile`). Rows without a value are left out at once, as the server does; DISTINCT leaves out
-//! rows that equal the one before them.
+//! Each row consists of a group number, the arguments and the order keys. The rows are collected, and at the
+//! end they are sorted by all of these columns. One pass over the sorted rows makes each group's result. If
+//! all rows have room in memory, percentiles are selected without a sort (`percentile`). Rows without a value
+//! are left out when they come, as the server does. DISTINCT leaves out each row that equals the row before
+//! it.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub struct Ordered {
     counts: Vec<u64>,
 }
 
-/// What a function gave.
+/// The results of a function.
 struct Results {
     function: AggregateFunction,
     /// Where each group's result is among the values.
@@ -70,12 +71,13 @@ struct Pass {
     /// Rows of it that were seen.
     row: u64,
     text: Vec<u8>,
-    /// Mode: the length of the current run of equal values, that of the longest one, and whether they are the
-    /// same.
+    /// For mode: the length of the current run of equal values, the length of the longest run, and whether
+    /// both are the same run.
     run: u64,
     longest: u64,
     leads: bool,
-    /// The first row of the current run: where it is in this batch, or its value where it came before.
+    /// The first row of the current run: its place in this batch, or its value if it came in an earlier
+    /// batch.
     begins: Option<usize>,
     first: Option<Arc<Vector>>,
     /// The value of the first row of the longest run, which is the server's choice among equal values.
@@ -90,7 +92,7 @@ impl Ordered {
         Self::arguments(aggregate).iter().chain(keys).collect()
     }
 
-    /// Those of ordered-set functions are their order key.
+    /// The argument of an ordered-set function is its order key.
     fn arguments(aggregate: &Aggregate) -> &[Expression] {
         match aggregate.function {
             AggregateFunction::StringAgg => &aggregate.arguments,
@@ -158,7 +160,8 @@ impl Ordered {
         self.rows.push(&columns, rows)
     }
 
-    /// Percentiles of rows that are all in memory. False: it is something else.
+    /// Selects percentiles if all rows are in memory. False if the function is no percentile or rows are in
+    /// files.
     fn select(&mut self) -> Result<bool> {
         let functions: Vec<_> = self.results.iter().map(|results| results.function).collect();
         let percentiles = functions.iter().all(|&function| Ranks::of(function, 1).is_some());
@@ -306,7 +309,7 @@ fn equal_to_previous(value: &Vector, previous: Option<&Vector>) -> Result<Vec<bo
     kept.append_all(value)?;
     let mut same = vec![true; value.len()];
     let rows: Vec<u32> = (0..value.len() as u32).collect();
-    // Without a row before the first it is compared with itself; it begins its group then.
+    // The first row has no row before it and is compared with itself. It begins its group anyway.
     let before: Vec<u32> = rows.iter().map(|&row| (row + first as u32).saturating_sub(1)).collect();
     kept.compare(value, &rows, &before, &mut same)?;
     Ok(same)

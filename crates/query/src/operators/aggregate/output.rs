@@ -7,7 +7,7 @@ use super::table::Table;
 use crate::row_container::BatchFile;
 use crate::{BATCH_ROWS, Batch, Error, Result};
 
-/// Where it stands.
+/// Gives out the groups of a table.
 pub struct Output {
     table: Table,
     /// Rows that the table has not taken yet.
@@ -16,15 +16,15 @@ pub struct Output {
     reading: Option<BatchFile>,
     complete: bool,
     next: usize,
-    /// Rows of further tables, and how those spread theirs.
+    /// Files of rows for further tables, and the level by which each table spreads its rows.
     files: Vec<(BatchFile, u32)>,
-    /// Bytes that those may take.
+    /// Bytes that further tables may take.
     memory: usize,
 }
 
 impl Output {
-    /// The groups of a table that all rows were pushed into; tables of what it had no room for may take so
-    /// many bytes.
+    /// The groups of a table that all rows were pushed into. Tables of the rows for which it had no room may
+    /// take this many bytes.
     pub const fn new(table: Table, memory: usize) -> Self {
         Self {
             table,
@@ -42,8 +42,8 @@ impl Output {
         Self { waiting, ..self }
     }
 
-    /// The next groups, None at the end. After some work without any an empty batch comes, for a caller that
-    /// looks whether to go on.
+    /// The next groups, None at the end. After some work without groups an empty batch comes, so that the
+    /// caller can check whether to go on.
     pub fn step(&mut self, spec: &Spec, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
         if !self.complete {
             if let Some(batch) = self.waiting.pop() {
@@ -71,7 +71,7 @@ impl Output {
             (self.reading, self.complete, self.next) = (Some(file), false, 0);
             return Ok(Some(Batch::default()));
         }
-        // Averages of very different magnitude may have no scale in common: fewer at a time then.
+        // Averages of very different magnitude may have no common scale. Fewer are given out at a time then.
         let mut rows = BATCH_ROWS.min(self.table.groups() - self.next);
         let batch = loop {
             match self.table.output(self.next, rows) {

@@ -1,14 +1,17 @@
-//! Many groups: tables that all threads fill, one for each part of the groups by the hash of their keys.
+//! Aggregation of many groups: the tables that all threads fill. The hash of its keys decides in which table
+//! a group is.
 //!
 //! Called by the sink when a thread's own table has outgrown the nearest caches. A group is in one table
-//! only, whichever thread met it, so nothing is left to be put together in the end, each part's groups are
-//! given out by any thread, and each table stays small. Threads bring groups with their states
-//! (`take_table`), or, where most rows are groups of their own, rows (`Scatter`): those wait beside their
-//! table until it is their turn, as a unit of work like any other (unless they may end the query, which has
-//! to be known before groups are given out), so that a table is asked for all its rows at a time, stays in
-//! the cache meanwhile, and no thread waits for another. The way is that of partitioned hash joins, and of
-//! DuckDB's aggregation. Invariant: a group has the same table for all threads; tables are locked one at a
-//! time.
+//! only, whichever thread met it. So no tables are merged at the end, any thread can give out the groups of a
+//! part, and each table stays small. DuckDB's aggregation and partitioned hash joins do the same.
+//!
+//! Threads bring groups with their states (`take_table`). Where most rows are groups of their own, threads
+//! bring rows instead (`Scatter`). At the end the rows that are left queue beside their table. To empty a
+//! queue is a unit of work like any other: one thread puts all rows of a queue into the table. The table
+//! stays in that core's cache meanwhile, and no thread waits for another. Exception: rows whose aggregation
+//! may end the query are added at once. An error must be known before any group is given out.
+//!
+//! Invariant: a group has the same table for all threads; tables are locked one at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,16 +24,16 @@ use crate::expression::end_to_end;
 use crate::row_container::{compacted, nulls};
 use crate::{Batch, Evaluator, Result, hash, interrupt};
 
-/// Parts at most,
+/// The most parts there are.
 const MOST_PARTS: usize = 128;
-/// bytes that each of them has at least,
+/// The fewest bytes that a part has.
 const LEAST_BYTES: usize = 1 << 20;
-/// and how many they have to be to be worth it.
+/// The fewest parts that are worth the work of dividing rows.
 const LEAST_PARTS: usize = 4;
 /// Rows gathered before they are divided.
 const GATHERED: usize = 1 << 16;
 
-/// How many parts so much memory makes; 0: too few.
+/// The number of parts for this much memory; 0 if dividing is not worth it.
 pub fn parts(memory: usize) -> usize {
     let parts = (memory / LEAST_BYTES).clamp(1, MOST_PARTS);
     // The next lower power of two.
@@ -43,14 +46,14 @@ pub struct Partitioned {
     tables: Vec<Mutex<Table>>,
     /// Rows for each of them.
     waiting: Vec<Mutex<Vec<Batch>>>,
-    /// A table takes no further groups.
+    /// Whether any table takes no further groups.
     full: AtomicBool,
     /// Threads begin with different tables.
     turn: AtomicUsize,
 }
 
 impl Partitioned {
-    /// Tables without groups; all of them together may take so many bytes.
+    /// Tables without groups; all of them together may take `memory` bytes.
     pub fn new(spec: &Spec, parts: usize, memory: usize) -> Result<Self> {
         let tables = (0..parts).map(|_| Ok(Mutex::new(Table::of_partition(spec, memory / parts)?)));
         Ok(Self {
@@ -61,8 +64,8 @@ impl Partitioned {
         })
     }
 
-    /// True when a table takes no further groups, which rows go to files of then; states have to stay in
-    /// memory.
+    /// True when a table takes no further groups. Rows of other groups go to files then; states have to stay
+    /// in memory.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
@@ -126,7 +129,7 @@ impl Partitioned {
 pub struct Scatter {
     to: Arc<Partitioned>,
     keys: Vec<Evaluator>,
-    /// Types of the rows' columns, and those of them that are read.
+    /// Types of the rows' columns, and which columns are read.
     types: Vec<LogicalType>,
     read: Vec<bool>,
     gathered: Vec<Batch>,
@@ -137,7 +140,7 @@ pub struct Scatter {
     held: usize,
     /// Bytes that all may take before they are brought to the tables.
     memory: usize,
-    /// No row can end the query: they may wait until groups are given out.
+    /// Whether no row can end the query. Rows may then wait until groups are given out.
     certain: bool,
     hashes: Vec<u64>,
 }
@@ -191,7 +194,7 @@ impl Scatter {
             return Ok(());
         }
         let columns = self.types.iter().zip(&self.read).enumerate().map(|(at, (&logical, &read))| {
-            // Nobody reads it.
+            // No operator reads this column.
             if !read {
                 return Ok(nulls(logical, rows));
             }
@@ -228,8 +231,8 @@ impl Scatter {
         })
     }
 
-    /// All rows were seen: what was not brought waits beside the tables, where nothing can come of it but
-    /// groups.
+    /// All rows were seen. Rows that were not brought yet queue beside the tables if their aggregation cannot
+    /// end the query. Otherwise they go into the tables now.
     pub fn finish(&mut self) -> Result<()> {
         self.divide()?;
         if !self.certain {

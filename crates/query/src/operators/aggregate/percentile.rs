@@ -1,10 +1,10 @@
 //! Percentiles: which rows of a group's order they need, and how those are found without sorting.
 //!
-//! Called by `ordered`. The rows of each group are put side by side as entries of value and position, and the
-//! wanted ranks are selected in them from the lowest to the highest (quickselect, each in what the one before
-//! left above it), so that the work is a small multiple of the rows however many percentiles of the same
-//! values are asked for. Equal values stand in the order they came, as after a sort: both ways give the same
-//! rows.
+//! Called by `ordered`. Each row becomes an entry of value and position, and the entries of a group stand
+//! side by side. The wanted ranks are selected from the lowest to the highest by quickselect. Each selection
+//! works only on the entries above the rank before it. So the work is a small multiple of the rows, however
+//! many percentiles of the same values are wanted. Equal values stand in the order they came, as after a
+//! sort, so selecting and sorting give the same rows.
 
 use std::cmp::Ordering;
 
@@ -25,7 +25,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Those in a group of so many rows, at least one; None for functions that are no percentiles.
+    /// The ranks in a group of this many rows, at least one. None for functions that are no percentiles.
     pub fn of(function: AggregateFunction, count: u64) -> Option<Self> {
         match function {
             AggregateFunction::PercentileDisc(fraction) => {

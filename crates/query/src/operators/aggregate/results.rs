@@ -14,8 +14,8 @@ pub fn power_of_ten(exponent: u32) -> Result<i128> {
     vector::power_of_ten(exponent).ok_or(WIDE)
 }
 
-/// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so
-/// that no number is wider than the root and a little.
+/// The square root of `value` x 10^-`scale` at that scale, rounded half up. It is computed digit by digit, as
+/// on paper, so that no number is much wider than the root.
 pub fn square_root(value: i128, scale: u16) -> Result<i128> {
     // The root at `scale` digits is that of value x 10^scale as an integer; one digit more decides the
     // rounding.
@@ -97,7 +97,8 @@ impl Specials {
         }
     }
 
-    /// The greatest or least value where the others are numbers, of which there is one or not.
+    /// The greatest or least value of a group, if it is no number. `numbers` says whether the group has
+    /// numbers, too.
     pub fn extreme(self, greatest: bool, numbers: bool) -> Option<Special> {
         let has = |bit| self.0 & bit != 0;
         match greatest {

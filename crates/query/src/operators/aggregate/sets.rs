@@ -1,8 +1,8 @@
 //! Grouping sets: the sink of `Plan::GroupingSets`.
 //!
-//! Each set has a hash aggregation of its own, with its share of the memory; every batch goes to all of them,
-//! so the input is read once. What comes out is each set's groups in turn, with NULL for the keys that the
-//! set is without.
+//! Each set has a hash aggregation of its own, with its share of the memory. Every batch goes to all of them,
+//! so the input is read once. The output is each set's groups in turn, with NULL for the keys that the set is
+//! without.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::AggregateSink;
 use crate::row_container::nulls;
 use crate::{Batch, Error, Host, Plan, Result, Settings, Sink, SinkLocal, Source, Step, Unit};
 
-/// What all threads know.
+/// The data that all threads share.
 pub struct SetsSink {
     sets: Vec<AggregateSink>,
     /// Each set's keys, by position.
@@ -59,7 +59,8 @@ impl Sink for SetsSink {
             };
             Ok((set.complete()?, Arc::new(layout)))
         });
-        // From the last one on, so that each set's memory is free when the next one's groups are given out.
+        // The reversed list is given out from its end, so that each set's memory is free before the next
+        // one's groups.
         let mut outputs = outputs.collect::<Result<Vec<_>>>()?;
         outputs.reverse();
         Ok(Box::new(Output(outputs)))

@@ -1,9 +1,10 @@
 //! Exact sums and averages: of integers and of decimals.
 //!
-//! Each group has a 64-bit sum and a count; before a batch that could overflow one of the sums, all are added
-//! to 128-bit ones beside them and start again at zero. Whether it could is known from a bound: the greatest
-//! magnitude in each batch times its rows, added up. Decimals are summed as integers at the greatest scale
-//! met; digits shown are the greatest of the values summed, kept per group only where batches differ.
+//! Each group has a 64-bit sum and a count. Before a batch that could overflow one of the sums, all sums are
+//! added to 128-bit sums beside them and start again at zero. A bound says whether a batch could: the
+//! greatest magnitude in each batch times its rows, added up. Decimals are summed as integers at the greatest
+//! scale met. A sum shows as many digits as the summed value that shows most. This number is kept per group
+//! only where batches differ.
 
 use std::sync::Arc;
 
@@ -31,13 +32,14 @@ pub struct ExactSum {
     /// Sums are bigints: those of smallints and integers, which wrap as the server's do.
     bigint: bool,
     states: Vec<State>,
-    /// What the states were when they were last emptied; no entries as long as that never happened.
+    /// The 128-bit sums of values before the last time the states were emptied. No entries if that never
+    /// happened.
     wide: Vec<i128>,
     /// No state is farther from zero than this.
     bound: u64,
     scale: u16,
     display: Display,
-    /// What each group met that is no number; no entries as long as none did.
+    /// The NaN and infinities that each group met. No entries as long as no group met one.
     specials: Vec<Specials>,
 }
 
@@ -279,7 +281,7 @@ impl ExactSum {
 /// A bound on the magnitude of all values: all ones up to the highest bit set in any of them.
 fn magnitude(values: &[i64]) -> u64 {
     let bits = values.iter().fold(0, |bits, &value| bits | (value ^ (value >> 63)) as u64);
-    // The most negative value of so many bits is one larger in magnitude.
+    // The most negative value of `bits` bits is one larger in magnitude.
     match bits {
         0 => 1,
         bits => (u64::MAX >> bits.leading_zeros()) + 1,

@@ -1,9 +1,9 @@
 //! The groups one thread has seen, and their states.
 //!
-//! When a table has outgrown its memory it takes no further groups: rows of the groups it has still go to
-//! their states, all others to temporary files by the hash of their keys. Each file is aggregated by a table
-//! of its own once the groups in memory were given out, and may spill again. Where several threads' tables
-//! come together, rows that one had no room for are looked up once more among the groups of all.
+//! When a table has outgrown its memory it takes no further groups. Rows of the groups it has still go to
+//! their states. All other rows go to temporary files by the hash of their keys. Each file is aggregated by a
+//! table of its own once the groups in memory were given out, and may spill again. When several threads'
+//! tables are merged, rows that one table had no room for are looked up once more among all groups.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl State {
             }
             None => (accumulate::make(aggregate, &types)?, aggregate.arguments.iter().collect()),
         };
-        // In order, equal values come side by side.
+        // Values in order have equal ones side by side.
         if aggregate.distinct && !aggregate.is_ordered() {
             accumulator = Box::new(Distinct::new(accumulator, &types, spec));
         }
@@ -132,8 +132,8 @@ impl State {
 }
 
 impl Table {
-    /// No groups, without keys the one group, and so many bytes for them; rows of further groups are spread
-    /// by this level of their hash.
+    /// A table without groups, or with the one group if there are no keys. Its groups may take this many
+    /// bytes. Rows of further groups are spread by this level of their hash.
     pub fn new(spec: &Spec, level: u32, memory: usize) -> Result<Self> {
         let (states, results) = states(spec)?;
         let mut table = Self {
@@ -245,8 +245,8 @@ impl Table {
         self.states.iter_mut().try_for_each(|state| state.push(&batch, Some(&numbers)))
     }
 
-    /// Files of rows whose groups are not here, each with the level at which its rows are spread. Once the
-    /// groups that are here were given out.
+    /// Files of rows whose groups are not here, each with the level at which its rows are spread. Called once
+    /// the groups that are here were given out.
     pub fn take_spilled(&mut self) -> Vec<(BatchFile, u32)> {
         self.spilled.rows.take().map(|rows| rows.into_files().collect()).unwrap_or_default()
     }

@@ -1,9 +1,11 @@
 //! Variances and standard deviations.
 //!
-//! Exact numbers: sums of values and of squares as integers, then (N * sum of squares - square of sum) / (N *
-//! N or N * (N - 1)) as a numeric division, its square root to as many digits: the server's
-//! `numeric_stddev_internal`. What needs more than 128 bits is declined. Floats: the recurrence of Youngs and
-//! Cramer, value by value and between threads, as the server's `float8_accum` and `float8_combine`.
+//! Exact numbers follow the server's `numeric_stddev_internal`. Values and squares are summed as integers.
+//! The variance is the numeric division (N * sum of squares - square of sum) / (N * N or N * (N - 1)). The
+//! deviation is its square root to as many digits. Sums that need more than 128 bits are declined.
+//!
+//! Floats use the recurrence of Youngs and Cramer, value by value and between threads, as the server's
+//! `float8_accum` and `float8_combine` do.
 
 use std::sync::Arc;
 

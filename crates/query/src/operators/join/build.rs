@@ -2,9 +2,9 @@
 //! probing reads.
 //!
 //! `execution` runs the right pipeline into `BuildSink` before the first batch of the left one. Only the
-//! columns wanted above the join or by its condition are kept. Beyond the memory that the join may use all
-//! rows go to files, spread by the hash of their keys, and `spill` takes over. Invariant: `Built` never
-//! changes once made, but for the marks of matched rows.
+//! columns wanted above the join or by its condition are kept. If the rows need more memory than the join may
+//! use, all rows go to files, spread by the hash of their keys, and `spill` takes over. Invariant: once made,
+//! `Built` only changes in the marks of matched rows.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,14 +23,14 @@ use crate::{
 };
 use vector::flow::Nothing;
 
-/// What the kept side has to know of its join.
+/// The properties of the join that the kept side has to know.
 pub struct Spec {
     /// The kept side's keys.
     pub keys: Vec<Expression>,
     /// Whether the table finds rows by the keys (else it gives all of them).
     pub keyed: bool,
-    /// Whether a NULL in one of several keys may equal anything: no spreading by keys brings those together
-    /// that may be equal.
+    /// Whether a NULL in one of several keys may equal anything. Then rows cannot be spread by their keys,
+    /// because rows that may be equal would not come together.
     pub null_aware: bool,
     /// Whether all rows of a key have to be found.
     pub duplicates: bool,
@@ -45,7 +45,7 @@ pub struct Spec {
     pub marks: bool,
     /// Bytes that may be held.
     pub memory: usize,
-    /// Where rows go beyond that.
+    /// The files for rows beyond that memory.
     pub temp_files: Option<SharedTempFiles>,
 }
 
@@ -57,11 +57,11 @@ pub struct Built {
     pub columns: Vec<Option<Arc<Vector>>>,
     /// Their keys, where the table does not hold them all it takes to compare.
     pub keys: Vec<Vector>,
-    /// Where rows are found.
+    /// Finds kept rows by their keys.
     pub table: Table,
-    /// Where rows are found that may be equal, because of NULLs.
+    /// Finds kept rows that may be equal because of NULLs.
     pub classes: Option<Classes>,
-    /// What the probing source may leave out.
+    /// Predicates by which the probing source may leave out rows.
     pub narrowing: Vec<Predicate>,
     /// Columns of the probing source that are compared with a key, and the key's values.
     pub members: Vec<(usize, KeySet)>,
@@ -69,7 +69,7 @@ pub struct Built {
     pub null_keys: bool,
     /// Whether the kept side has no row at all.
     pub nothing: bool,
-    /// Rows that matched, where that is asked for.
+    /// For each kept row whether it matched, if the join needs it.
     pub matched: Vec<AtomicBool>,
     types: Vec<LogicalType>,
 }
@@ -145,7 +145,7 @@ impl BuildSink {
 /// A thread that panicked has ended the query.
 pub const POISONED: Error = Error::Decline("a thread panicked");
 
-/// The sink together with who shares it.
+/// The sink, shared with the join.
 pub struct SharedSink(pub Arc<BuildSink>);
 
 impl Sink for SharedSink {

@@ -1,11 +1,15 @@
-//! Join keys brought to few forms: whatever is equal in SQL is equal in its form, so that hashing and
+//! Brings join keys to few forms. Values that are equal in SQL are equal in their form, so hashing and
 //! comparing need not know types.
 //!
-//! Called by `build` (the kept side fixes the forms) and `probe` (the other side is brought to them).
-//! Integers, dates, booleans, floats (one zero, one NaN) and decimals (at the kept side's scale) become
-//! 64-bit integers, wider decimals and 16-byte values 128-bit ones, text stays bytes. A value that cannot be
-//! brought to the form (a decimal with more digits than the kept side has) equals nothing there: it is
-//! `unfit`.
+//! Called by `build` (the kept side fixes the forms) and `probe` (the other side is brought to them). The
+//! forms:
+//! - integers, dates, booleans, floats (one zero, one NaN) and decimals (at the kept side's scale) become
+//!   64-bit integers;
+//! - wider decimals and 16-byte values become 128-bit integers;
+//! - text stays bytes.
+//!
+//! A value that cannot be brought to the form, such as a decimal with more digits than the kept side has,
+//! equals nothing there. It is `unfit`.
 
 use vector::{
     Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Special, Values, Vector, power_of_ten,
@@ -15,7 +19,7 @@ use crate::hash::{each, float_bits, hash_bytes, hash_int, hash_views, hash_wide,
 use crate::row_container::{IntCodes, NO_CODE, integer_of, is_special};
 use crate::{Error, Result};
 
-/// What the values of a key are brought to.
+/// The form that the values of a key are brought to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// 64-bit integers, for integers, floats' bits, short fixed values.
@@ -64,7 +68,7 @@ impl Form {
             Values::Dictionary { dictionary, .. } => Self::of(&dictionary.entries),
             Values::Runs { values, .. } => Self::of(values),
             Values::Numeric(numeric) => match numeric.ints {
-                // What is no number takes integers that no number has.
+                // NaN and infinities get integers that no number has.
                 _ if !numeric.side.is_empty() => Self::WideDecimal(numeric.scale),
                 NumericInts::Int128(_) => Self::WideDecimal(numeric.scale),
                 _ => Self::Decimal(numeric.scale),

@@ -1,10 +1,9 @@
-//! Which values of a key the kept side has, asked row by row by the probing source before it decodes the
-//! other columns.
+//! The set of values that the kept side has of a key. The probing source asks it row by row before it decodes
+//! the other columns.
 //!
 //! `build` makes a set for each key that is a column of that source, `Join::prepare` hands them over.
-//! Integers whose range is not too wide are bits. Other keys ask the join's own table, or one of theirs alone
-//! where the join has several.
-//! Invariant: a row that matches is never left out.
+//! Integers whose range is not too wide are bits. Other keys ask the join's own table, or a table of their
+//! own if the join has several keys. Invariant: a row that matches is never left out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,9 +15,9 @@ use super::table::{Scratch, Table};
 use crate::int_bits::IntBits;
 use crate::{Members, Result};
 
-/// A set of bits has at most this many for each kept row,
+/// A set of bits has at most this many bits for each kept row, or at most `SMALL`.
 const SPARSE: u64 = 256;
-/// or at most this many.
+/// Bits that a set may always have.
 const SMALL: u64 = 1 << 23;
 /// Kept rows for which one of several keys gets a table of its own: more take longer to put there than they
 /// may save.
@@ -102,7 +101,7 @@ pub struct KeyMembers {
     passed: AtomicU64,
 }
 
-/// Rows after which it is known whether asking pays.
+/// Rows after which the source decides whether asking pays.
 const TRIED: u64 = 50_000;
 
 impl KeyMembers {

@@ -1,13 +1,18 @@
 //! Hash joins: the right input is kept in memory and found by its keys, the left one is probed batch by
 //! batch.
 //!
-//! `build` gathers the kept side, `keys` brings keys to comparable forms, `table` finds them,
-//! `probe` makes the rows, `spill` does it piece by piece where the kept side is larger than the memory it
-//! may use. Joins without keys list every pair, and so does `NOT IN` with a further condition, where NULLs
-//! make keys neither equal nor different; over several columns it has tables for those that are not NULL
-//! (`null_aware`). A semi or anti join may keep either side: with the side that comes out in memory
-//! (`RightSemi`, `RightAnti`) its rows are marked when they match, are looked at no more once they are, and
-//! come out at the end.
+//! The files:
+//! - `build` gathers the kept side;
+//! - `keys` brings keys to comparable forms;
+//! - `table` finds keys;
+//! - `probe` makes the rows;
+//! - `spill` joins piece by piece if the kept side is larger than the memory it may use;
+//! - `null_aware` is `NOT IN` over several columns, with tables for the keys that are not NULL.
+//!
+//! Joins without keys list every pair. `NOT IN` with a further condition does so too, because NULLs make keys
+//! neither equal nor different. A semi or anti join may keep either side. If it keeps the side that comes out
+//! (`RightSemi`, `RightAnti`), a row is marked when it matches and is not compared again. The rows come out
+//! at the end.
 
 mod build;
 mod keys;
@@ -31,7 +36,7 @@ use crate::{
     Transform, TransformFactory,
 };
 
-/// What all threads of a join share.
+/// The data that all threads of a join share.
 struct Shared {
     kind: JoinKind,
     /// The left side's keys.
@@ -57,7 +62,7 @@ struct Join {
     joining: Joining,
     /// Whether left rows without a match are dropped.
     drops: bool,
-    /// It must see every left row, since each may end the query.
+    /// Whether the join must see every left row, because each may end the query.
     raises: bool,
 }
 

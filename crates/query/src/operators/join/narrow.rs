@@ -14,7 +14,8 @@ const LISTED: usize = 64;
 /// Rows among which such a list is looked for.
 const LOOKED_AT: usize = 4_096;
 
-/// What holds for every value of a flat key vector, said of column `column`. None where nothing is known.
+/// A predicate over column `column` that holds for every value of a flat key vector. None if there is no such
+/// predicate.
 pub fn predicate(column: usize, key: &Vector) -> Option<Predicate> {
     if let Values::Numeric(numeric) = &key.values
         && !numeric.side.is_empty()

@@ -1,12 +1,12 @@
-//! `NOT IN` over several columns: the left rows that no kept row may equal, where what is NULL may equal
-//! anything.
+//! `NOT IN` over several columns: finds the left rows that no kept row may equal. A NULL may equal anything.
 //!
-//! Called by `probe` with the rows that equal no kept row. Rows are told apart by which of their keys are
-//! known, that is, not NULL: two may be equal where they are in the keys that both know. So for each class of
-//! kept rows that know the same keys there is a table for each choice of keys to compare, made for the first
-//! left rows that ask for it; a batch is looked up once in each. Classes are few: all rows know all keys
-//! where nothing is NULL. Where they are many, tables beyond the memory of the join are made anew for each
-//! batch.
+//! Called by `probe` with the left rows that equal no kept row. A row *knows* the keys that are not NULL in
+//! it. Two rows may be equal if they agree in the keys that both know. Kept rows that know the same keys form
+//! a class. A class has one table for each choice of keys to compare. A table is made when the first left
+//! rows ask for it, and a batch is looked up once in each.
+//!
+//! Usually there are few classes: without NULLs all rows know all keys. With many classes the tables may need
+//! more memory than the join has. Further tables are then made anew for each batch.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +29,7 @@ type Found = ((usize, Keys), Arc<Table>);
 /// The kept rows.
 pub struct Classes {
     keys: Vec<Vector>,
-    /// Which keys they know, and which rows they are.
+    /// For each class the keys that its rows know, and the rows.
     classes: Vec<(Keys, Vec<u32>)>,
     tables: Mutex<Tables>,
 }
@@ -42,7 +42,7 @@ struct Tables {
 }
 
 impl Classes {
-    /// Of rows with these keys, which are flat. `memory`: bytes that tables may take.
+    /// The classes of kept rows with these keys, which are flat. `memory`: bytes that tables may take.
     pub fn new(keys: Vec<Vector>, rows: usize, memory: usize) -> Result<Self> {
         if keys.len() > Keys::BITS as usize {
             return Err(Error::Decline("NOT IN over more than 64 columns"));
@@ -51,7 +51,8 @@ impl Classes {
         Ok(Self { keys, classes, tables: Mutex::new(Tables { made: Vec::new(), left: memory }) })
     }
 
-    /// Those of the rows `left` of a batch, which equal no kept row, that none may equal.
+    /// The rows of `left` that no kept row may equal. The caller knows that the rows of `left` equal no kept
+    /// row in all keys.
     pub fn impossible(&self, keys: &[Arc<Vector>], left: Vec<u32>) -> Result<Vec<u32>> {
         let all = Keys::MAX >> (Keys::BITS as usize - self.keys.len());
         let complete = self.classes.iter().all(|(known, _)| *known == all);
@@ -93,7 +94,7 @@ impl Classes {
             let bytes = columns.iter().map(Vector::bytes).sum::<usize>() + rows.len() * SLOTS;
             Ok((Arc::new(Table::new(&columns, rows.len(), false)?), bytes))
         };
-        // Held while a table is made: other threads would make the same one.
+        // The lock is held while a table is made. Otherwise other threads would make the same table.
         let mut tables = self.tables.lock().map_err(|_| POISONED)?;
         if let Some((_, table)) = tables.made.iter().find(|(of, _)| *of == (class, compared)) {
             return Ok(Arc::clone(table));
@@ -114,7 +115,7 @@ fn chosen(keys: &[Vector], compared: Keys) -> impl Iterator<Item = &Vector> {
     keys.iter().enumerate().filter(move |(at, _)| (compared >> at) & 1 == 1).map(|(_, key)| key)
 }
 
-/// Rows of flat keys by which keys they know.
+/// The rows of flat keys, in classes of rows that know the same keys.
 fn classes(keys: &[&Vector], rows: usize) -> Result<Vec<(Keys, Vec<u32>)>> {
     let mut classes: Vec<(Keys, Vec<u32>)> = Vec::new();
     for row in 0..rows {

@@ -1,10 +1,10 @@
 //! The probing side of a join: one batch of the left input at a time.
 //!
-//! Each thread has a `Probe`. Heads are looked up for the whole batch; where a key has at most one kept row
-//! and nothing else has to hold, the answer follows from them at once, and columns of the left side are
-//! passed on as they are when every row matches. Otherwise pairs of rows are listed, up to `PAIRS` at a time,
-//! the condition is evaluated on them, and what survives decides. Invariant: a pair is (position in the
-//! batch, head), head 0 standing for the row of NULLs.
+//! Each thread has a `Probe`. Heads are looked up for the whole batch. If each key has at most one kept row
+//! and there is no further condition, the heads give the answer at once. Columns of the left side are then
+//! passed on unchanged when every row matches. Otherwise pairs of rows are listed, up to `PAIRS` at a time.
+//! The condition is evaluated on the pairs, and the pairs that survive decide. Invariant: a pair is (position
+//! in the batch, head), head 0 standing for the row of NULLs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -204,7 +204,7 @@ fn mark_all(built: &Built, heads: &[u32]) {
     }
 }
 
-/// Remembers that these kept rows matched, where that is asked for.
+/// Remembers that these kept rows matched, if the join needs it.
 fn mark(built: &Built, heads: &[u32]) {
     if built.matched.is_empty() {
         return;
@@ -283,7 +283,7 @@ impl Pairs {
     }
 }
 
-/// Compares keys the way NOT IN does: what is NULL may be equal.
+/// Compares keys the way NOT IN does: a NULL may be equal.
 struct Possible {
     keys: Vec<(KeyColumn, KeyColumn)>,
 }
@@ -362,7 +362,7 @@ impl Shared {
         [&self.wanted, &self.condition_columns].into_iter().any(|flags| flags.get(column) == Some(&true))
     }
 
-    /// Stands for a column that nobody reads.
+    /// Stands for a column that no operator reads.
     pub fn absent(&self, logical: LogicalType, rows: usize) -> Arc<Vector> {
         Arc::new(nulls(logical, rows))
     }

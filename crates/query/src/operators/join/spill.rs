@@ -1,9 +1,10 @@
-//! Joins whose kept side is larger than the memory they may use: both sides go to files by the hash of their
+//! Joins whose kept side is larger than the memory they may use. Both sides go to files by the hash of their
 //! keys, then each pair of files is joined by itself.
 //!
-//! `probe` hands over the left rows, `Join::rest` fetches the join's rows when all were seen. A pair whose
-//! kept rows are still too many is spread again by other bits of the hash, unless all its rows stay together:
-//! then they have one key and no spreading helps, so they are joined in memory whatever it takes.
+//! `probe` hands over the left rows, `Join::rest` fetches the join's rows when all were seen. A pair of files
+//! whose kept rows are still too many is spread again by other bits of the hash. If all its rows stay
+//! together, they have one key and no spreading helps. They are then joined in memory, however much that
+//! takes.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,8 +24,8 @@ const DEEPEST: u32 = 12;
 #[derive(Default)]
 pub struct Spilled(Mutex<Option<Partitions>>);
 
-/// Where joining pair by pair is. Owned by the join alone, not by what its threads share: it holds that
-/// itself, and would keep it, and the files, for ever.
+/// The state of joining pair by pair. The join alone owns it, and not the data that its threads share. This
+/// state holds the shared data; if that held it in turn, neither it nor the files would ever be dropped.
 #[derive(Default)]
 pub struct Joining(Mutex<Option<State>>);
 
@@ -145,7 +146,7 @@ impl State {
     }
 }
 
-/// Spreads rows that were read and those of a file that were not.
+/// Spreads the rows that were read from a file and the rest of the file.
 fn spread(
     sink: &BuildSink,
     read: Vec<Part>,

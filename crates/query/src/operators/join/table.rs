@@ -2,10 +2,10 @@
 //!
 //! Made once by `build`, read by all threads that probe. A table gives for each key its *head*: the first
 //! kept row with that key, plus one; zero when there is none. Rows with equal keys are chained in order of
-//! arrival (`next`). What finds heads is what finds groups, too (`row_container`). Keys that are integers
-//! have a code for each row (`IntCodes`): where few codes are possible, an array has a head for each
-//! (surrogate keys, dates); otherwise an `IntIndex` has them, which takes a single key without a code. Other
-//! keys are in `TaggedSlots` by the hash of all key columns, and the columns are compared afterwards.
+//! arrival (`next`). Heads are found by the same structures as groups (`row_container`). Keys that are
+//! integers give each row a code (`IntCodes`). If few codes are possible (surrogate keys, dates), an array
+//! has a head for each code. Otherwise an `IntIndex` has the heads; it takes a single key without a code.
+//! Other keys are in `TaggedSlots` by the hash of all key columns, and the columns are compared afterwards.
 //! Invariant: a row with a NULL key is in no table.
 
 use vector::{Values, Vector};
@@ -14,9 +14,9 @@ use super::keys::{Form, KeyColumn, KeyValues, KnownCodes, hash_keys};
 use crate::row_container::{IntIndex, NO_CODE, TaggedSlots};
 use crate::{Error, Result, interrupt};
 
-/// The array is made when it has at most this many slots for each kept row,
+/// The array is made if it has at most this many slots for each kept row, or at most `SMALL` slots.
 const SPARSE: u64 = 32;
-/// or at most this many.
+/// Slots that the array may always have.
 const SMALL: u64 = 1 << 18;
 
 /// Head that a cache does not know yet.
@@ -50,7 +50,7 @@ enum Kind {
     },
 }
 
-/// What one thread keeps between look-ups.
+/// Buffers that one thread keeps between look-ups.
 #[derive(Default)]
 pub struct Scratch {
     words: Vec<u64>,
@@ -300,7 +300,7 @@ fn coded(coding: KnownCodes, columns: &[KeyColumn], chain: &mut Chain) -> Result
     Ok(Kind::Coded { coding, heads })
 }
 
-/// Slots for so many rows, between a third and two thirds of them used.
+/// Slots for `rows` rows. Between a third and two thirds of the slots are used.
 fn slots_for(rows: usize) -> Result<TaggedSlots> {
     TaggedSlots::new((rows + rows / 2).max(16))
 }

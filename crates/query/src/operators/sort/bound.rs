@@ -1,10 +1,9 @@
-//! What the rows that a top-N sort has kept say about those to come: none is needed that comes after the last
-//! of them by the first key.
+//! The bound of a top-N sort: a row that comes after the last kept row by the first key is not needed.
 //!
-//! `Sort` offers the bound to the source of its pipeline, which then decodes the other columns only of rows
-//! that may be among the first, and reads first what can come first (`Edge`), so that the bound rules out the
-//! rest unread; `SortedRows` of all threads move it when they thin out what they kept. Invariant: as many
-//! rows as are wanted do not come after the bound.
+//! `Sort` offers the bound to the source of its pipeline. The source then decodes the other columns only for
+//! rows that may be among the first. It reads first what can come first (`Edge`), so that the bound rules out
+//! the rest unread. The `SortedRows` of all threads move the bound when they drop kept rows that cannot be
+//! among the first. Invariant: at least as many rows as are wanted do not come after the bound.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, RwLock};
@@ -68,7 +67,7 @@ impl Bound {
             Values::Float64(values) => values.first().map(|&value| Scalar::Float(value)),
             Values::Fixed(values) => Some(Scalar::Bytes(values.get(0).into())),
             Values::Bytes(values) => Some(Scalar::Bytes(values.get(0).into())),
-            // What is no number is in the side lane, and so is what has too many digits.
+            // NaN, infinities and decimals with too many digits are in the side lane.
             Values::Numeric(values) if values.side.is_empty() => {
                 Some(Scalar::Numeric { unscaled: values.ints.get(0), scale: values.scale })
             }

@@ -1,5 +1,5 @@
-//! Of rows in order the first of those that are equal in some keys: DISTINCT ON, and DISTINCT of values that
-//! an aggregate takes in order.
+//! Keeps the first of rows that are equal in some keys, when rows come in order: DISTINCT ON, and DISTINCT of
+//! values that an aggregate takes in order.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Merging sorted runs from temporary files.
 //!
-//! A heap of cursors, one a run, gives the next row; rows picked are copied run by run and then put in order,
-//! so that copying goes by column. Among equal rows those of an earlier run come first. Of more runs than
-//! `FAN_IN` as many as needed are first merged into one.
+//! A heap of cursors, one for each run, gives the next row. The picked rows are copied run by run and then
+//! put in order, so that copying goes by column. Among equal rows the rows of an earlier run come first. If
+//! there are more runs than `FAN_IN`, some of them are first merged into one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

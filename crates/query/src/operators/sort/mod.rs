@@ -1,5 +1,5 @@
-//! Sorting: the sink of `Plan::Sort`, all rows or the first few of them, and of `Plan::DistinctOn`, the first
-//! of those that are equal in some of the keys.
+//! Sorting: the sink of `Plan::Sort` and of `Plan::DistinctOn`. Sort keeps all rows or the first few of them.
+//! DistinctOn keeps the first of rows that are equal in some of the keys.
 //!
 //! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end
 //! (`order`, `pieces`, `merge`).
@@ -39,7 +39,7 @@ struct Shared {
     /// Columns of the input.
     width: usize,
     order: Vec<Key>,
-    /// Rows that are equal in so many of the keys are one.
+    /// Only the first of rows that are equal in this many of the keys stays.
     on: Option<usize>,
     room: Room,
     /// With a limit, where the source asks for it.

@@ -1,10 +1,13 @@
 //! The order of kept rows: which row comes first, second, ...
 //!
-//! The first keys of a row are packed into one integer that orders as they do: each column takes as many bits
-//! as the range of its values needs (least to greatest value of the rows at hand, one more for NULL), text
-//! gives its first bytes, or its rank where few texts differ (`ranks`), a descending key is turned over. Rows
-//! are sorted by that integer, and only rows that agree in it and differ in what did not fit are compared by
-//! value. Rows that are equal in all keys stay in the order they came.
+//! The first keys of a row are packed into one integer that orders as they do:
+//! - a column takes as many bits as the range of its values in these rows needs, with one value more for
+//!   NULL;
+//! - text gives its first bytes, or its rank where few texts differ (`ranks`);
+//! - the bits of a descending key are inverted.
+//!
+//! Rows are sorted by this integer. Only rows with the same integer are compared by value, in the keys that
+//! did not fit. Rows that are equal in all keys stay in the order they came.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -144,8 +147,9 @@ pub fn order(keys: &[Key], columns: &[ValueColumn], rows: usize, wanted: usize) 
 /// Bits that one pass of `by_digits` sorts by.
 const DIGIT: u32 = 11;
 
-/// Positions (the low halves of the entries) in the order of the high halves, of which the lowest `bits` are
-/// used: pass by pass from the lowest digit, each keeping the order of the one before.
+/// The positions in the low halves of the entries, in the order of the high halves. Only the lowest `bits` of
+/// the high halves are used. The sort goes pass by pass from the lowest digit; each pass keeps the order of
+/// the one before.
 fn by_digits(mut entries: Vec<u64>, bits: u32, rest: &[Key], columns: &[ValueColumn]) -> Result<Vec<u32>> {
     let mut other = vec![0; entries.len()];
     for shift in (32..32 + bits).step_by(DIGIT as usize) {
@@ -270,8 +274,8 @@ impl Packed {
         Ok(true)
     }
 
-    /// Appends a column of byte strings: wholly, by rank, or else only the first bytes, if those say
-    /// anything. True when it is in there wholly.
+    /// Appends a column of byte strings: whole strings, ranks, or else only the first bytes, if these tell
+    /// strings apart. True if the column is appended as a whole.
     fn texts(&mut self, key: &Key, column: &ValueColumn, room: u32, wanted: usize) -> Result<bool> {
         let bytewise = matches!(key.order, TextOrder::Bytes);
         let longest = || (0..self.values.len()).map(|at| column.bytes_at(at).len()).max().unwrap_or(0);

@@ -1,24 +1,23 @@
 //! Sorting and selecting entries piece by piece, so that both may be interrupted.
 //!
 //! Called by `order` and by percentiles. Entries are split around a pivot, as quicksort does, until the
-//! pieces are short enough for the standard library to take only a few milliseconds each; in between, and
-//! while splitting, there are interrupt points. Pieces past the entries that are wanted are left as they are.
-//! Invariant: `order` tells any two entries apart (they carry their position), so that a split never leaves
-//! everything on one side.
+//! standard library sorts each piece in a few milliseconds. There are interrupt points between the pieces and
+//! while splitting. Pieces past the entries that are wanted are left as they are. Invariant: `order` tells
+//! any two entries apart (they carry their position), so that a split never leaves everything on one side.
 
 use std::cmp::Ordering;
 
 use crate::{Result, interrupt};
 
-/// Entries of a piece where comparing takes a few instructions,
+/// Entries of a piece if a comparison takes a few instructions.
 pub const QUICK: usize = 1 << 18;
-/// and where it looks at values elsewhere, or asks the host.
+/// Entries of a piece if a comparison reads values elsewhere or calls the host.
 pub const SLOW: usize = 1 << 12;
 
 /// Entries that a pivot is chosen among.
 const SAMPLE: usize = 63;
 
-/// Sorts the first `wanted` entries; those after them are the others in any order.
+/// Sorts the first `wanted` entries; the other entries come after them in any order.
 pub fn sort<T: Copy>(
     entries: &mut [T],
     wanted: usize,

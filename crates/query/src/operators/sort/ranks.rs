@@ -1,9 +1,9 @@
-//! Places of byte strings in their order, where few of them differ: comparing two by the host costs more than
-//! finding equal ones.
+//! Ranks of byte strings in a column that has few different ones.
 //!
-//! Called by `order`. Equal byte strings get a number (`RowSet`), one of each is compared with the others,
-//! and every row gets the rank of its own: a small integer, which is packed with the other keys. Invariant:
-//! byte strings that differ and compare equal have one rank.
+//! Called by `order`. To compare two strings by the host costs more than to find equal ones. So equal byte
+//! strings get one number (`RowSet`), and only one string of each number is compared with the others. Every
+//! row gets the rank of its string. The rank is a small integer, which `order` packs with the other keys.
+//! Invariant: byte strings that differ and compare equal have one rank.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::{BATCH_ROWS, Result, TextOrder, interrupt};
 
 /// Rows below which comparing them all takes no time.
 const FEW: usize = 64;
-/// Rows for each different value, at least, and bytes of the column for each of theirs: different values are
-/// copied.
+/// The column has at least this many rows for each different value, and at least this many bytes for each
+/// byte of the different values. The limit in bytes is there because different values are copied.
 const SHARING: usize = 4;
-/// Rows after which it is looked at.
+/// Rows after which `ranks` checks `SHARING` for the first time.
 const TRIED: usize = 4 * BATCH_ROWS;
 
-/// The rank of each row; None where too many differ. Those of NULLs are unspecified.
+/// The rank of each row; None if too many strings differ. Ranks of NULLs are unspecified.
 pub fn ranks(column: &ValueColumn, order: &TextOrder) -> Result<Option<Vec<u32>>> {
     let rows = column.len();
     if rows < FEW {

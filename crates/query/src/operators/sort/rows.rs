@@ -1,10 +1,10 @@
 //! Rows that are collected, put in order and given back in batches. Used by Sort and by ordered aggregates.
 //!
 //! Rows beyond the memory are sorted and written to a temporary file, a run; at the end the runs are merged
-//! (`merge`). As many runs of one level as are merged at once become one of the next level right away, so
-//! that there are never many open files, whatever the number of rows. Where only the first rows are wanted,
-//! rows are thinned out to their number whenever enough of them came, and later batches are first compared
-//! with the last row that is wanted.
+//! (`merge`). As soon as one level has as many runs as one merge takes, they become one run of the next
+//! level. So there are never many open files, whatever the number of rows. If only the first rows are wanted,
+//! the others are dropped whenever enough rows came. Later batches are first compared with the last row that
+//! is wanted.
 
 use std::sync::Arc;
 
@@ -30,9 +30,10 @@ pub struct SortedRows {
     /// Rows kept beyond the limit before they are thinned out: few at first, because every row left out from
     /// then on costs next to nothing.
     slack: usize,
-    /// Who is told of the last row.
+    /// The bound that is told of the last row.
     bound: Option<Arc<Bound>>,
-    /// In the order their rows came, with how often these were merged: older ones as often or more.
+    /// The runs in the order in which their rows came. Each has a level: how often its rows were merged. An
+    /// older run has the same level or a higher one.
     runs: Vec<(u32, BatchFile)>,
     /// Once sorted: positions in order, and how many rows were given back.
     order: Vec<u32>,

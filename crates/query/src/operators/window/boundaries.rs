@@ -109,7 +109,7 @@ fn equal(a: &Vector, i: usize, b: &Vector, j: usize) -> Result<bool> {
         (Values::Bytes(a), Values::Bytes(b)) => a.get(i) == b.get(j),
         (Values::Numeric(a), Values::Numeric(b)) => match (a.side_value(i), b.side_value(j)) {
             (None, None) => compare_decimals(a.ints.get(i), a.scale, b.ints.get(j), b.scale).is_eq(),
-            // What is no number: what has too many digits is declined with its own rows.
+            // NaN and infinities. Decimals with too many digits are declined together with their own rows.
             (a, b) => a == b,
         },
         _ => return Err(MISTYPED),

@@ -1,4 +1,4 @@
-//! min and max over frames (`slide`). Of values that are equal but not the same the last one stays, as on the
+//! min and max over frames (`slide`). If values are equal but not the same, the last one stays, as on the
 //! server.
 
 use std::cmp::Ordering;
@@ -133,7 +133,7 @@ impl<V: Value> Compute for Extremes<V> {
         }
         let argument = self.argument;
         let mut scale = 0;
-        // What cannot be compared is declined before there are results.
+        // Values that cannot be compared are declined before there are results.
         let mut is_certain = true;
         input.each_piece(|piece| {
             let column = piece.argument(argument)?;

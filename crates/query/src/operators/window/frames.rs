@@ -1,7 +1,7 @@
 //! Where frames begin and end.
 //!
 //! Both ends only move forward within a partition. With ROWS and GROUPS they are computed from the row's
-//! place; with a RANGE offset each goes on from where it was for the row before, by the server's in_range
+//! place. With a RANGE offset each end goes on from its place for the row before, by the server's in_range
 //! tests. Invariant: a frame's end is never before its start.
 
 use vector::{LogicalType, Values, Vector, power_of_ten};
@@ -18,9 +18,9 @@ pub struct Frames {
     /// Rows or groups from the current one to start and end; None where no offset says it.
     start: Option<u64>,
     end: Option<u64>,
-    /// Where an offset is a distance between values of the order key.
+    /// The state for an offset that is a distance between values of the order key.
     range: Option<Range>,
-    /// Where the row before had them.
+    /// The ends of the frame of the row before.
     head: Edge,
     tail: Edge,
 }
@@ -66,8 +66,8 @@ impl Frames {
         Ok(Self { frame, start, end, range, head: Edge::default(), tail: Edge::default() })
     }
 
-    /// Looks at the order key once, before the first range: what has no distance is declined before there are
-    /// results.
+    /// Checks the order key once, before the first range. Values without a distance are declined before there
+    /// are results.
     pub fn prepare(&mut self, input: &Input) -> Result<()> {
         let Some(range) = &self.range else { return Ok(()) };
         input.each_piece(|piece| {

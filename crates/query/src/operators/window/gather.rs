@@ -1,8 +1,8 @@
 //! Gathering rows into chunks of whole partitions, on the main thread.
 //!
-//! A chunk ends where a partition does, once it has enough rows. Where it outgrows the operator's memory, its
-//! rows go to two temporary files, which are read side by side: the columns that are only passed on, and what
-//! functions look at, in smaller pages (`input`).
+//! A chunk ends where a partition does, once it has enough rows. If it outgrows the operator's memory, its
+//! rows go to two temporary files, which are read side by side. One file has the columns that are only passed
+//! on. The other has the columns that functions look at, in smaller pages (`input`).
 
 use std::sync::Arc;
 

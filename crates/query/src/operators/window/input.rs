@@ -1,9 +1,9 @@
-//! The rows of a chunk as far as functions look at them: the arguments in one piece in memory or in the pages
-//! of a temporary file, and where partitions and groups of peers begin.
+//! The part of a chunk's rows that functions look at: the arguments, and where partitions and groups of peers
+//! begin. The arguments are one piece in memory or pages of a temporary file.
 //!
-//! Made by `unit`, read by everything that computes. Whoever goes through the rows has a `Reader`, which
-//! holds the piece that it is at; those that are close together share it, as the last few pages read are
-//! kept. Rows in any order are asked for many at a time (`take`), so that each page is read once for them.
+//! Made by `unit`, read by everything that computes. Code that goes through the rows has a `Reader`, which
+//! holds the piece that it is at. The last few pages read are kept, so readers that are close together share
+//! them. Rows in any order are asked for many at a time (`take`), so that each page is read once for them.
 //! Invariant: a piece is never empty, and pieces follow each other without a gap.
 
 use std::cell::RefCell;
@@ -78,7 +78,7 @@ impl Pages {
 }
 
 impl Input {
-    /// Of so many rows with these arguments.
+    /// The input of a chunk with these arguments.
     pub fn new(
         partitions: Vec<u32>,
         peers: Bitmap,
@@ -206,7 +206,7 @@ fn joined(logical: LogicalType, mut parts: Vec<Vector>) -> Result<Vector> {
     }
 }
 
-/// Where somebody is in a chunk's rows, always the same chunk's.
+/// A place in a chunk's rows, for code that goes through them. It always belongs to the same chunk.
 #[derive(Default)]
 pub struct Reader(Option<Arc<Piece>>);
 

@@ -2,13 +2,16 @@
 //!
 //! Rows are pulled in order and gathered into chunks of whole partitions (`gather`, `boundaries`). A chunk is
 //! a unit of work: any thread computes its functions, a range of rows at a time, so that results are never
-//! kept (`unit`). What functions look at (`input`) is in memory, or in a file where that is too much. For a
-//! range of rows `places` says where each row's partition and peers are and `frames` where its frame begins
-//! and ends; ranking functions (`ranking`) look at the first, functions of rows (`values`) and aggregates
-//! (`sums`, `extremes`, `running`) at the second. Aggregates of exact numbers are differences of sums from
-//! the chunk's start, min and max keep the candidates of the frame as it slides (`slide`), and floats are
-//! summed again where rows leave the frame, as the server does. Invariant: ranges are computed in order, each
-//! row once.
+//! kept (`unit`). The columns that functions look at (`input`) are in memory, or in a file if they are too
+//! large. For a range of rows `places` says where each row's partition and peers are. `frames` says where its
+//! frame begins and ends. Ranking functions (`ranking`) use `places`. Functions of rows (`values`) and
+//! aggregates (`sums`, `extremes`, `running`) use `frames`.
+//!
+//! Aggregates of exact numbers are differences of sums from the chunk's start. Min and max keep the
+//! candidates of the frame as it slides (`slide`). Floats are summed again where rows leave the frame, as the
+//! server does.
+//!
+//! Invariant: ranges are computed in order, each row once.
 
 mod boundaries;
 mod extremes;
@@ -73,7 +76,7 @@ pub(crate) fn window(
         _ => None,
     };
     let spec = Spec { calls, frame: *frame, in_frame, key, memory: context.settings.memory };
-    // What cannot be computed is said before anything runs.
+    // A function that cannot be computed is declined here, before anything runs.
     spec.computers()?;
     frames::Frames::new(&spec)?;
     let keys = gather::Keys { partition: partition.clone(), order: order.clone(), arguments };

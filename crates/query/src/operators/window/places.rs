@@ -11,21 +11,21 @@ use crate::Result;
 pub struct Places {
     /// The rows.
     pub rows: Range<usize>,
-    /// Where the partition begins,
+    /// Where the row's partition begins.
     pub partition_start: Vec<u32>,
-    /// and ends.
+    /// Where the row's partition ends.
     pub partition_end: Vec<u32>,
-    /// Where the row's peers begin,
+    /// Where the row's peers begin.
     pub peers_start: Vec<u32>,
-    /// and end.
+    /// Where the row's peers end.
     pub peers_end: Vec<u32>,
     /// How many groups of peers the partition has before this one.
     pub group: Vec<u32>,
-    /// Where the frame begins, without regard to what it leaves out,
+    /// Where the frame begins, without regard to the rows that it leaves out.
     pub frame_start: Vec<u32>,
-    /// and ends; never before it begins.
+    /// Where the frame ends; never before it begins.
     pub frame_end: Vec<u32>,
-    /// What frames leave out, where they do.
+    /// The rows that frames leave out, if they leave out any.
     pub holes: Option<Holes>,
     /// The partition at hand, by number, the group of peers, and its number in the partition.
     partition: usize,

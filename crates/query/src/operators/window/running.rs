@@ -1,9 +1,9 @@
 //! Aggregates that take their rows one after the other: sums, averages and variances of floats, and
 //! string_agg.
 //!
-//! A frame that only grew goes on from the one before; any other is computed from its first row, as the
-//! server does for aggregates that cannot take a row back. So sums of floats are added up in the server's
-//! order.
+//! If a frame only grew since the row before, its state goes on from that row's state. Any other frame is
+//! computed from its first row. The server does the same for aggregates that cannot take a row back. So sums
+//! of floats are added up in the server's order.
 
 use vector::{ByteViews, LogicalType, Values, Vector};
 
@@ -44,7 +44,7 @@ fn running<F: Fold + 'static>(argument: usize, fold: F) -> Box<dyn Compute> {
 
 /// An aggregate that takes rows in order.
 trait Fold: Send {
-    /// What it knows of the rows so far.
+    /// The state after the rows so far.
     type State: Default + Send;
     /// Results of a range.
     type Results: Default;
@@ -272,7 +272,7 @@ struct Texts {
     longest: usize,
 }
 
-/// What they may take at the least and at the most, in bytes.
+/// The fewest and the most bytes that the results of one range may take.
 const LITTLE: usize = 1 << 20;
 const LONGEST: usize = 1 << 29;
 

@@ -1,7 +1,7 @@
 //! The best row of frames that move forward.
 //!
-//! Used by `extremes`, and by `sums` for the digits that are shown. Of the frame's rows those are kept, in
-//! order, that no later row replaces: the first of them is the answer, and each row enters and leaves once.
+//! Used by `extremes`, and by `sums` for the digits that are shown. It keeps, in order, the rows of the frame
+//! that no later row replaces. The first of them is the answer. Each row enters and leaves once.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::{FrameBound, Result, WindowFrame, interrupt};
 
 /// The best rows of frames.
 pub struct Best<V> {
-    /// Of the frame's rows before what it leaves out, and after it.
+    /// The best rows of the frame's part before the rows it leaves out, and of the part after them.
     before: Slide<V>,
     after: Slide<V>,
     /// The current row, where the frame leaves out its peers.
@@ -22,14 +22,14 @@ pub struct Best<V> {
 }
 
 impl<V> Best<V> {
-    /// Of frames of this kind.
+    /// The best rows of frames of this kind.
     pub fn new(frame: &WindowFrame) -> Self {
         let slide = |anchored| Slide { rows: VecDeque::new(), seen: 0, anchored, reader: Reader::default() };
         let before = slide(matches!(frame.start, FrameBound::Unbounded));
         Self { before, after: slide(false), row: None, reader: Reader::default() }
     }
 
-    /// The best row of the frame at a place, with its value, which `value` says, if the row has one;
+    /// The best row of the frame at a place, with its value. `value` gives a row's value, if it has one.
     /// `replaces` says whether a later value is at least as good as an earlier one.
     pub fn of(
         &mut self,

@@ -1,9 +1,9 @@
 //! Aggregates whose result is a function of sums over the frame: counts, sums, averages and variances of
 //! exact numbers, and of booleans.
 //!
-//! Both ends of a frame only move forward, so each adds up the values that it passes, and the difference is
-//! the frame's. What could overflow on the way is declined before. Digits shown are the greatest of the
-//! frame's values (`slide`), where values differ in them.
+//! Both ends of a frame only move forward. Each end adds up the values that it passes, and the difference of
+//! both is the frame's sum. Sums that could overflow on the way are declined before. A sum shows as many
+//! digits as the frame's value that shows most (`slide` finds it where values differ).
 
 use vector::{Decimal, DisplayScales, LogicalType, NumericInts, Special, Values, Vector};
 
@@ -57,7 +57,7 @@ pub fn make(
     Ok(Some(Box::new(Sums { summed, ends: Default::default(), shown: Shown::All(0), best })))
 }
 
-/// What is added up.
+/// The values to add up.
 struct Summed {
     kind: Kind,
     argument: Option<usize>,
@@ -74,8 +74,8 @@ enum Shown {
 
 struct Sums {
     summed: Summed,
-    /// Where frames begin and end, where what they leave out does, and the current row where it is kept of
-    /// that.
+    /// Where frames begin and end, and where the rows that they leave out begin and end. Also the current
+    /// row, if a frame keeps it among these.
     ends: [End; 6],
     shown: Shown,
     best: Best<u16>,
@@ -83,7 +83,7 @@ struct Sums {
 
 const SPECIALS: [Special; 3] = [Special::Nan, Special::Infinity, Special::NegativeInfinity];
 
-/// What values add up to.
+/// The sum of values.
 #[derive(Default, Clone, Copy)]
 struct Total {
     sum: i128,

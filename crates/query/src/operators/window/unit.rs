@@ -1,7 +1,7 @@
-//! Computing the functions of a chunk, on whichever thread.
+//! Computes the functions of a chunk, on any thread.
 //!
-//! A step does little, so that whoever runs the unit can look whether to go on: it puts the arguments
-//! together, prepares one function, or computes the results of one batch.
+//! A step does little, so that the thread that runs the unit can often check whether to go on. A step puts
+//! the arguments together, prepares one function, or computes the results of one batch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::{Batch, Error, Result, Step, Unit};
 /// A chunk that is computed.
 pub struct WindowUnit {
     passed: Arc<Passed>,
-    /// As it came, and the arguments' types, until it is looked at.
+    /// The chunk as it came, and the arguments' types, until a step needs them.
     chunk: Option<(Chunk, Arc<[LogicalType]>)>,
     input: Option<Input>,
     passing: Option<BatchQueue>,
@@ -133,7 +133,7 @@ impl Unit for WindowUnit {
                 return Ok(Step::Batch(batch));
             }
             if self.prepare()? {
-                // Where this takes long, the caller wants to look around in between.
+                // If this takes long, the caller checks in between whether to go on.
                 if self.input.as_ref().is_some_and(|input| input.rows > LONG) {
                     return Ok(Step::Batch(Batch::default()));
                 }

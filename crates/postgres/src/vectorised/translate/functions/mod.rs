@@ -1,9 +1,9 @@
-//! What the server's functions and operators are in `query`.
+//! Translates the server's functions and operators to those of `query`.
 //!
-//! Comparison operators are known by their operator family and the types they take; everything else by the
-//! fixed OID of its `pg_proc` row, in one file for numbers, one for dates and one for text. Invariant: a
-//! function that is not listed is declined; arguments get casts so that a `query::Function` sees just the
-//! types it names.
+//! Comparison operators are known by their operator family and the types they take. All other functions are
+//! known by the fixed OID of their `pg_proc` row. There is one file for numbers, one for dates and one for
+//! text. Invariant: a function that is not listed is declined; arguments get casts so that a
+//! `query::Function` sees just the types it names.
 
 mod dates;
 mod numbers;
@@ -158,7 +158,7 @@ fn as_type(
 
 use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Timestamp};
 
-/// What both sides of a comparison are compared as.
+/// The type as which both sides of a comparison are compared.
 fn common(left: Oid, right: Oid) -> Option<LogicalType> {
     const INTEGERS: [Oid; 3] = [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID];
     let width = |oid| INTEGERS.iter().position(|&integer| integer == oid);
@@ -217,7 +217,7 @@ pub fn comparison(
     Ok(Some(call(Function::Compare(op), vec![left, right], LogicalType::Bool)))
 }
 
-/// What an operator takes on its two sides.
+/// The types that an operator takes on its two sides.
 #[derive(Clone, Copy)]
 pub struct Sides<'a> {
     /// The operator.

@@ -15,7 +15,7 @@ const UNIX_DAYS: i64 = 10_957;
 
 /// A field that the day alone tells; None for the others.
 fn of_day(field: DateField) -> Option<fn(i64) -> i32> {
-    /// Units of so many years, counted from 1 both ways.
+    /// Units of this many years, counted from 1 both ways.
     const fn counted(year: i64, years: i64) -> i64 {
         if year > 0 { (year + years - 1) / years } else { -((years - year) / years) }
     }

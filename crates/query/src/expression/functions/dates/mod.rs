@@ -1,7 +1,7 @@
 //! Functions of dates and timestamps (without time zone).
 //!
 //! A date is a number of days, a timestamp one of microseconds, both since 2000-01-01; the extremes are the
-//! infinities. What depends on the day alone is looked up in a table of the days met (`DayTable`), as the
+//! infinities. A function of the day alone is looked up in a table of the days met (`DayTable`), because the
 //! calendar costs some twenty operations a value.
 
 mod calendar;
@@ -189,7 +189,7 @@ impl<T: Copy + Default> DayTable<T> {
     }
 }
 
-/// The lane's value in each row, where there are as many.
+/// The lane's value in each row.
 pub(super) fn timestamps(argument: &Value) -> Result<&[i64]> {
     match lane::<i64>(argument)? {
         Lane::Many(values) => Ok(values),

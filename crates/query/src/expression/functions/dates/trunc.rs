@@ -15,7 +15,7 @@ fn first_day(field: DateField) -> Option<fn(i64) -> i64> {
     const fn january(year: i64) -> i64 {
         to_days(Day { year, month: 1, day: 1 })
     }
-    /// Units of so many years begin with a year that is 1 modulo them.
+    /// A unit of n years begins with a year that is 1 modulo n.
     const fn counted(year: i64, years: i64) -> i64 {
         january((year - 1).div_euclid(years) * years + 1)
     }

@@ -1,9 +1,9 @@
 //! Functions of exact decimals, computed in the narrowest width that is proved to hold the result.
 //!
-//! Every value carries bounds of its integers (found by one pass over a column, derived for results), so that
-//! most loops need no check: whether a sum or product fits 32 or 64 bits is decided once a batch. Values
-//! outside 38 digits are declined, and NaN and infinities where `special` has no rule for them. Invariant:
-//! integers are zero where the row is NULL.
+//! Every value carries bounds of its integers. One pass over a column finds them; for results they are
+//! derived. Whether a sum or product fits 32 or 64 bits is decided from the bounds once a batch, so most
+//! loops need no check. Values outside 38 digits are declined, and NaN and infinities where `special` has no
+//! rule for them. Invariant: integers are zero where the row is NULL.
 
 mod compare;
 mod divide;

@@ -1,8 +1,8 @@
 //! Functions of decimals some of which are NaN or infinite.
 //!
-//! Wrapped around the functions of numbers: those compute the rows whose arguments are all numbers, then the
-//! others get what the server gives. Numbers of the side lane are declined, and so is what the server says
-//! with an error but for a division by zero.
+//! Wrapped around the functions of numbers. Those functions compute the rows whose arguments are all numbers.
+//! Then the other rows get the server's results. Numbers of the side lane are declined. Rows for which the
+//! server raises an error are declined, too, except for a division by zero.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ fn compared(op: CompareOp, a: Operand, b: Operand) -> bool {
     holds(op, rank(a).cmp(&rank(b)))
 }
 
-/// A row shows so many digits.
+/// Sets how many digits a row shows.
 fn show(display: &mut DisplayScales, rows: usize, row: u32, digits: u16) {
     if let DisplayScales::Constant(all) = *display {
         *display = DisplayScales::PerValue(vec![all; rows]);

@@ -1,12 +1,16 @@
 //! Regular expressions that match a whole text or nothing: `^...$`, matched here instead of by the host.
 //!
-//! What is understood is a part of PostgreSQL's advanced regular expressions in which it cannot be in doubt
-//! what the parts match: characters, `.`, sets of ASCII characters and ranges, each once or with `*`, `+` or
-//! `?`; `(?:text)` once or with `?`; captures that hold such items. No alternatives, no captures within
-//! captures, nothing that depends on a locale. The server gives each capture, and each stretch between
-//! captures, the longest part from the left with which the rest still matches. A matcher that goes back from
-//! the longest try of each item does the same if no stretch can take a part of the text in two ways:
-//! `is_certain` sees to that, by the bytes that items begin with.
+//! This file understands a part of PostgreSQL's advanced regular expressions, for which there is no doubt
+//! what each part of the pattern matches:
+//! - characters, `.`, sets of ASCII characters and ranges, each once or with `*`, `+` or `?`;
+//! - `(?:text)` once or with `?`;
+//! - captures that hold such items.
+//!
+//! It does not understand alternatives, captures within captures and anything that depends on a locale. The
+//! server gives each capture, and each stretch between captures, the longest part from the left with which
+//! the rest still matches. A matcher that goes back from the longest try of each item finds the same match,
+//! provided that no stretch can match one part of the text in two ways. `is_certain` checks this by the bytes
+//! that items begin with.
 
 /// A pattern.
 #[derive(Debug)]
@@ -30,7 +34,7 @@ enum Item {
     Close(usize),
 }
 
-/// Characters by their bytes: those beyond ASCII are all in it or all out.
+/// A set of characters, by their bytes. Either all characters beyond ASCII are in it or none.
 #[derive(Debug)]
 struct Set {
     bytes: [bool; 256],
@@ -61,7 +65,7 @@ impl Set {
         Self::of(bytes)
     }
 
-    /// Where the characters of the set that a text begins with end, at most so many.
+    /// A text may begin with characters of the set. Gives the place where they end, after at most this many.
     fn run(&self, text: &[u8], most: usize) -> usize {
         match (most, self.without) {
             (1, _) => match text.first() {
@@ -187,8 +191,8 @@ struct Attempt {
     steps: usize,
 }
 
-/// Whether what follows an item within its stretch never begins as the item does, for all items that may take
-/// more or less of the text.
+/// Whether, for each item that may take more or less of the text, the items after it in its stretch never
+/// begin as it does.
 fn is_certain(items: &[Item]) -> bool {
     let stretches = items.split(|item| matches!(item, Item::Open(_) | Item::Close(_)));
     stretches.into_iter().all(|stretch| {

@@ -1,9 +1,9 @@
 //! LIKE: the pattern is compiled once.
 //!
-//! A pattern is split at its `%` into parts of literal bytes and `_`. The first part stands at the start, the
-//! last at the end, those between are looked for one after the other, each as far left as it can be: that
-//! leaves the most for the rest, so no choice is ever taken back. Literals are found bytewise: in UTF-8 no
-//! character's bytes occur within another.
+//! A pattern is split at its `%` into parts of literal bytes and `_`. The first part stands at the start of
+//! the text and the last part at its end. The parts between are looked for one after the other, each as far
+//! left as possible. This leaves the most text for the parts that follow, so no choice is ever taken back.
+//! Literals are found bytewise: in UTF-8 no character's bytes occur within another.
 
 use memchr::memmem::Finder;
 use vector::{Bitmap, ByteView, Values};
@@ -30,7 +30,7 @@ pub(super) enum Pattern {
     Parts(Vec<Part>),
 }
 
-/// What stands between two `%`: literals, and how many characters before each.
+/// The part between two `%`: literals, and the number of any characters before each.
 pub(super) struct Part {
     pieces: Vec<(usize, Finder<'static>)>,
     /// Any characters after the last literal.
@@ -122,7 +122,7 @@ impl Pattern {
     }
 }
 
-/// Without its first characters; None where there are fewer.
+/// The text without its first characters; None if it has fewer.
 fn skip(text: &[u8], characters: usize) -> Option<&[u8]> {
     if characters == 0 {
         return Some(text);
@@ -135,7 +135,7 @@ fn skip(text: &[u8], characters: usize) -> Option<&[u8]> {
 }
 
 impl Part {
-    /// What is left of a text that starts with it.
+    /// The rest of a text that starts with this part; None for other texts.
     fn at<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
         let mut rest = text;
         for (gap, finder) in &self.pieces {
@@ -144,7 +144,7 @@ impl Part {
         skip(rest, self.after)
     }
 
-    /// What is left after the first place where it stands.
+    /// The rest of a text after the first place where this part occurs.
     fn find<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
         let Some((gap, first)) = self.pieces.first() else { return skip(text, self.after) };
         let mut from = skip(text, *gap)?;

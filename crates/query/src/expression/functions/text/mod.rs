@@ -70,8 +70,8 @@ pub(super) const fn begins(byte: u8) -> bool {
 /// How many characters.
 #[inline]
 pub(super) fn characters(text: &[u8]) -> usize {
-    // Eight bytes at a time: those that go on with a character have just the highest of their two highest
-    // bits set.
+    // Eight bytes at a time. A byte that continues a character has the highest bit set and the next one
+    // clear.
     let (words, rest) = text.as_chunks::<8>();
     let ones = u64::from_ne_bytes([1; 8]);
     let going_on = |word: &[u8; 8]| {
@@ -82,7 +82,7 @@ pub(super) fn characters(text: &[u8]) -> usize {
     words.len() * 8 - going_on + rest.iter().filter(|&&byte| begins(byte)).count()
 }
 
-/// Where the character after so many begins: the length where there are fewer.
+/// Where the character after this many characters begins; the length of the text if it has no more.
 #[inline]
 pub(super) fn byte_of_character(text: &[u8], count: usize) -> usize {
     // ASCII up to there: characters are bytes.

@@ -25,7 +25,7 @@ pub(super) fn substring(arguments: &[Value], rows: usize, valid: Option<&Bitmap>
     }
     cut(first(arguments)?, rows, |row, text| {
         let start = start.get(row).unwrap_or(1);
-        // Where the sum overflows the rest is wanted.
+        // If the sum overflows, the whole rest is wanted.
         let end = length.and_then(|length| start.checked_add(length.get(row).unwrap_or(0)));
         let before = |position: i32| usize::try_from(position.max(1) - 1).unwrap_or(0);
         let from = byte_of_character(text, before(start));
@@ -40,7 +40,7 @@ pub(super) fn substring(arguments: &[Value], rows: usize, valid: Option<&Bitmap>
     })
 }
 
-/// The first characters; negative: all but so many last ones.
+/// The first characters. A negative number gives all but that many last ones.
 pub(super) fn left(arguments: &[Value], rows: usize, _valid: Option<&Bitmap>) -> Result<Output> {
     let count = integers(arguments, 1)?;
     cut(first(arguments)?, rows, |row, text| match count.get(row).unwrap_or(0) {
@@ -49,7 +49,7 @@ pub(super) fn left(arguments: &[Value], rows: usize, _valid: Option<&Bitmap>) ->
     })
 }
 
-/// The last characters; negative: all but so many first ones.
+/// The last characters. A negative number gives all but that many first ones.
 pub(super) fn right(arguments: &[Value], rows: usize, _valid: Option<&Bitmap>) -> Result<Output> {
     let count = integers(arguments, 1)?;
     cut(first(arguments)?, rows, |row, text| {
