@@ -400,6 +400,15 @@ proptest! {
 }
 
 #[test]
+fn the_reference_takes_decimals_of_more_digits_than_a_column_has() {
+    let decimal = || Expression::Constant(Arc::new(vector(LogicalType::Numeric, &[Plain::decimal(3, 20)])));
+    let product = call(Function::Multiply, vec![decimal(), decimal()], LogicalType::Numeric);
+    let float = call(Function::Cast(LogicalType::Float64), vec![product], LogicalType::Float64);
+    let found = evaluate(&float, &[], 0).ok();
+    assert!(found.as_ref().is_none_or(|found| *found == Plain::Float(9e-40)), "{found:?}");
+}
+
+#[test]
 fn a_dictionary_entry_that_no_row_has_raises_nothing() {
     let entries = vector(LogicalType::Int32, &[Plain::Int(0), Plain::Int(5)]);
     let dictionary = Arc::new(Dictionary { id: Dictionary::next_id(), entries });

@@ -4,7 +4,7 @@
 use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, Vector, compare_decimals, compare_floats};
 
-use super::values::{Plain, at, vector};
+use super::values::{Plain, at, single};
 
 /// The query ends.
 #[derive(Debug)]
@@ -127,11 +127,8 @@ fn computed_here(function: Function, types: &[LogicalType]) -> bool {
 fn alone(expression: &Expression, arguments: &[Plain], columns: &[Vector]) -> Result<Plain, Fails> {
     let Expression::Call { function, arguments: parts, result } = expression else { unreachable!() };
     let types: Vec<LogicalType> = columns.iter().map(|column| column.logical).collect();
-    let values: Vec<Vector> = parts
-        .iter()
-        .zip(arguments)
-        .map(|(part, value)| vector(part.logical(&types), std::slice::from_ref(value)))
-        .collect();
+    let values: Vec<Vector> =
+        parts.iter().zip(arguments).map(|(part, value)| single(part.logical(&types), value)).collect();
     let argument = |(at, part): (usize, &Expression)| match part {
         Expression::Constant(_) => part.clone(),
         _ => Expression::Column(at),

@@ -2,7 +2,10 @@
 
 use std::cmp::Ordering;
 
-use vector::{LogicalType, Values, Vector, VectorBuilder, compare_decimals, compare_floats};
+use vector::{
+    DisplayScales, LogicalType, NumericInts, NumericValues, Values, Vector, VectorBuilder, compare_decimals,
+    compare_floats,
+};
 
 /// One value outside of vectors.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,6 +129,16 @@ pub fn vector(logical: LogicalType, values: &[Plain]) -> Vector {
         assert!(pushed, "{value:?} is no {logical:?}");
     }
     builder.finish(&|_, _, _| unreachable!())
+}
+
+/// A flat vector of one value. A decimal keeps its scale, as that of a product may be larger than a column's.
+pub fn single(logical: LogicalType, value: &Plain) -> Vector {
+    let Plain::Numeric(unscaled, scale, display) = *value else {
+        return vector(logical, std::slice::from_ref(value));
+    };
+    let ints = NumericInts::Int128(vec![unscaled]).narrowed();
+    let display = DisplayScales::Constant(display);
+    Vector::new(logical, Values::Numeric(NumericValues { ints, scale, display, side: Vec::new() }))
 }
 
 /// Equal in all that a user sees.
