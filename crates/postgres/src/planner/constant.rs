@@ -1,16 +1,16 @@
 //! A column compared with a value that is known now: the comparison becomes a `vector::Predicate`, perhaps a
 //! weaker one.
 //!
-//! Called by `resolve` for each leaf of a template. Owns the arithmetic if the two sides have different
-//! types. A numeric or float beside an integer column is rounded to the next integer that keeps the
-//! comparison. A timestamp beside a date is rounded to days.
+//! Called by `resolve` for each leaf of a template. Knows what the two sides mean if they have different
+//! types; `vector::Resolved` has the arithmetic. A numeric or float beside an integer column is rounded to
+//! the next integer that keeps the comparison. A timestamp beside a date is rounded to days.
 //!
 //! Invariant: the predicate is TRUE wherever the comparison is TRUE. `exact` is set only if it is TRUE
 //! nowhere else.
 
 use pgrx::pg_sys::{self, Datum, Oid};
 use server_bytes::numeric;
-use vector::{CompareOp, Predicate, Scalar, power_of_ten};
+use vector::{CompareOp, Predicate, Resolved, Scalar, power_of_ten};
 
 use super::like::{self, Pattern};
 use super::operand::{Column, Kind};
@@ -30,30 +30,17 @@ const ZONE_DAYS: i64 = 2;
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
 const TIMESTAMP_TO_TIMESTAMPTZ: u32 = 2028;
 
-/// A predicate, and whether it says all that its clause says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
-    /// It is TRUE at least where the clause is TRUE.
-    pub predicate: Predicate,
-    /// The predicate is TRUE only where the clause is TRUE.
-    pub exact: bool,
-}
-
-impl Resolved {
-    /// A predicate that says all that its clause says.
-    pub const fn exact(predicate: Predicate) -> Self {
-        Self { predicate, exact: true }
-    }
-
-    /// A predicate whose rows still have to be checked.
-    pub const fn weaker(predicate: Predicate) -> Self {
-        Self { predicate, exact: false }
-    }
-}
-
 /// Position of a column in predicates and stripes.
 pub fn position(column: Column) -> usize {
     usize::try_from(column.attno - 1).unwrap_or(0)
+}
+
+fn leaf(column: Column, op: CompareOp, value: Scalar) -> Predicate {
+    Predicate::Compare { column: position(column), op, value }
+}
+
+fn not_null(column: Column) -> Predicate {
+    Predicate::IsNotNull { column: position(column) }
 }
 
 /// `column op value` for a value that is not NULL.
@@ -70,7 +57,7 @@ pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: O
         _ => (i64::MIN, i64::MAX),
     };
     match column.kind {
-        Kind::Bool => boolean(column, op, value.value() as u8 != 0),
+        Kind::Bool => Resolved::of_truth_values(position(column), op, value.value() as u8 != 0),
         Kind::Int16 | Kind::Int32 | Kind::Int64 => {
             // SAFETY: the caller's datum.
             unsafe { integer(column, op, value, value_type, range) }
@@ -118,65 +105,6 @@ pub fn starts_with(column: Column, prefix: Vec<u8>) -> Resolved {
     })
 }
 
-fn leaf(column: Column, op: CompareOp, value: Scalar) -> Predicate {
-    Predicate::Compare { column: position(column), op, value }
-}
-
-fn not_null(column: Column) -> Predicate {
-    Predicate::IsNotNull { column: position(column) }
-}
-
-/// `op` against a value above (`Greater`) or below every value of the column.
-fn beyond(column: Column, op: CompareOp, side: std::cmp::Ordering) -> Resolved {
-    let holds = match op {
-        CompareOp::Equal => false,
-        CompareOp::NotEqual => true,
-        CompareOp::Less | CompareOp::LessOrEqual => side == std::cmp::Ordering::Greater,
-        CompareOp::Greater | CompareOp::GreaterOrEqual => side == std::cmp::Ordering::Less,
-    };
-    Resolved::exact(if holds { not_null(column) } else { Predicate::Always(false) })
-}
-
-/// `op` against a number whose floor is `floor`, for a column of integers within `range`. `whole`: the number
-/// is an integer itself.
-fn integer_bound(column: Column, op: CompareOp, floor: i128, whole: bool, range: (i64, i64)) -> Resolved {
-    let (op, bound) = match (op, whole) {
-        (CompareOp::Equal, false) => return Resolved::exact(Predicate::Always(false)),
-        (CompareOp::NotEqual, false) => return Resolved::exact(not_null(column)),
-        // floor < value < floor + 1
-        (CompareOp::Less, false) => (CompareOp::LessOrEqual, floor),
-        (CompareOp::GreaterOrEqual, false) => (CompareOp::Greater, floor),
-        (op, _) => (op, floor),
-    };
-    if bound > i128::from(range.1) {
-        return beyond(column, op, std::cmp::Ordering::Greater);
-    }
-    if bound < i128::from(range.0) {
-        return beyond(column, op, std::cmp::Ordering::Less);
-    }
-    match i64::try_from(bound) {
-        Ok(bound) => Resolved::exact(leaf(column, op, Scalar::Int(bound))),
-        Err(_) => Resolved::weaker(not_null(column)),
-    }
-}
-
-/// A comparison of two truth values holds never, always unless NULL, or for one of the two values.
-fn boolean(column: Column, op: CompareOp, value: bool) -> Resolved {
-    let holds = |stored: bool| match op {
-        CompareOp::Equal => stored == value,
-        CompareOp::NotEqual => stored != value,
-        CompareOp::Less => !stored & value,
-        CompareOp::LessOrEqual => stored <= value,
-        CompareOp::Greater => stored & !value,
-        CompareOp::GreaterOrEqual => stored >= value,
-    };
-    Resolved::exact(match (holds(false), holds(true)) {
-        (true, true) => not_null(column),
-        (false, false) => Predicate::Always(false),
-        (_, wanted) => leaf(column, CompareOp::Equal, Scalar::Bool(wanted)),
-    })
-}
-
 /// A column of integers within `range` against a number.
 ///
 /// # Safety
@@ -198,22 +126,34 @@ unsafe fn integer(
                 return Resolved::weaker(not_null(column));
             };
             let floor = decimal.unscaled.div_euclid(unit);
-            integer_bound(column, op, floor, decimal.unscaled.rem_euclid(unit) == 0, range)
+            Resolved::of_integers(position(column), op, floor, decimal.unscaled.rem_euclid(unit) == 0, range)
         }
         pg_sys::FLOAT8OID | pg_sys::FLOAT4OID => {
             let number = float(value, value_type);
             // NaN is above every number.
             if number.is_nan() || number >= 1e30 {
-                return beyond(column, op, std::cmp::Ordering::Greater);
+                return Resolved::beyond(position(column), op, std::cmp::Ordering::Greater);
             }
             if number <= -1e30 {
-                return beyond(column, op, std::cmp::Ordering::Less);
+                return Resolved::beyond(position(column), op, std::cmp::Ordering::Less);
             }
             // Exact: below 1e30 the floor of a double fits 128 bits.
             #[allow(clippy::cast_possible_truncation)]
-            integer_bound(column, op, number.floor() as i128, number.floor() == number, range)
+            Resolved::of_integers(
+                position(column),
+                op,
+                number.floor() as i128,
+                number.floor() == number,
+                range,
+            )
         }
-        _ => integer_bound(column, op, i128::from(small_integer(value, value_type)), true, range),
+        _ => Resolved::of_integers(
+            position(column),
+            op,
+            i128::from(small_integer(value, value_type)),
+            true,
+            range,
+        ),
     }
 }
 
@@ -249,9 +189,9 @@ fn date(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolve
         }
         pg_sys::TIMESTAMPOID => {
             let floor = i128::from(moment.div_euclid(DAY));
-            integer_bound(column, op, floor, moment.rem_euclid(DAY) == 0, DATE_EXTREMES)
+            Resolved::of_integers(position(column), op, floor, moment.rem_euclid(DAY) == 0, DATE_EXTREMES)
         }
-        _ => bracket(column, op, moment.div_euclid(DAY), ZONE_DAYS),
+        _ => Resolved::near(position(column), op, moment.div_euclid(DAY), ZONE_DAYS),
     }
 }
 
@@ -267,7 +207,7 @@ fn timestamp(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Re
         _ if moment == TIMESTAMP_EXTREMES.0 || moment == TIMESTAMP_EXTREMES.1 => {
             Resolved::exact(leaf(column, op, Scalar::Int(moment)))
         }
-        _ => bracket(column, op, moment, ZONE_DAYS * DAY),
+        _ => Resolved::near(position(column), op, moment, ZONE_DAYS * DAY),
     }
 }
 
@@ -301,19 +241,6 @@ fn date_extreme(days: i64) -> Option<i64> {
     }
 }
 
-/// A comparison with something that lies within `slack` of `middle`.
-fn bracket(column: Column, op: CompareOp, middle: i64, slack: i64) -> Resolved {
-    let (low, high) = (middle.saturating_sub(slack), middle.saturating_add(slack));
-    let at_most = leaf(column, CompareOp::LessOrEqual, Scalar::Int(high));
-    let at_least = leaf(column, CompareOp::GreaterOrEqual, Scalar::Int(low));
-    Resolved::weaker(match op {
-        CompareOp::Less | CompareOp::LessOrEqual => at_most,
-        CompareOp::Greater | CompareOp::GreaterOrEqual => at_least,
-        CompareOp::Equal => Predicate::And(vec![at_least, at_most]),
-        CompareOp::NotEqual => not_null(column),
-    })
-}
-
 /// char(n): trailing blanks do not count, and every stored value is padded to `length` characters.
 fn padded(column: Column, op: CompareOp, mut bytes: Vec<u8>, length: u32) -> Resolved {
     bytes.truncate(bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1));
@@ -328,95 +255,6 @@ fn padded(column: Column, op: CompareOp, mut bytes: Vec<u8>, length: u32) -> Res
             bytes.resize(bytes.len() + blanks, b' ');
             Resolved::exact(leaf(column, op, Scalar::Bytes(bytes.into())))
         }
-        Err(_) => beyond(column, op, std::cmp::Ordering::Greater),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const C: Column = Column { attno: 1, kind: Kind::Int32 };
-    const RANGE: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
-
-    fn holds(predicate: &Predicate, value: i64) -> bool {
-        match predicate {
-            Predicate::Always(known) => *known,
-            Predicate::IsNotNull { .. } => true,
-            Predicate::And(parts) => parts.iter().all(|part| holds(part, value)),
-            Predicate::Compare { op, value: Scalar::Int(bound), .. } => match op {
-                CompareOp::Equal => value == *bound,
-                CompareOp::NotEqual => value != *bound,
-                CompareOp::Less => value < *bound,
-                CompareOp::LessOrEqual => value <= *bound,
-                CompareOp::Greater => value > *bound,
-                CompareOp::GreaterOrEqual => value >= *bound,
-            },
-            other => panic!("unexpected {other:?}"),
-        }
-    }
-
-    const OPS: [CompareOp; 6] = [
-        CompareOp::Equal,
-        CompareOp::NotEqual,
-        CompareOp::Less,
-        CompareOp::LessOrEqual,
-        CompareOp::Greater,
-        CompareOp::GreaterOrEqual,
-    ];
-
-    fn compares(op: CompareOp, left: i128, right: i128) -> bool {
-        match op {
-            CompareOp::Equal => left == right,
-            CompareOp::NotEqual => left != right,
-            CompareOp::Less => left < right,
-            CompareOp::LessOrEqual => left <= right,
-            CompareOp::Greater => left > right,
-            CompareOp::GreaterOrEqual => left >= right,
-        }
-    }
-
-    /// Bounds in halves: -3 stands for -1.5.
-    #[test]
-    fn bounds_between_integers_round_to_the_right_side() {
-        for halves in -9i128..=9 {
-            for op in OPS {
-                let resolved = integer_bound(C, op, halves.div_euclid(2), halves.rem_euclid(2) == 0, RANGE);
-                assert!(resolved.exact);
-                for value in -6i64..=6 {
-                    let expected = compares(op, i128::from(value) * 2, halves);
-                    assert_eq!(holds(&resolved.predicate, value), expected, "{value} {op:?} {halves}/2");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn bounds_past_the_column_range_are_decided() {
-        for (bound, op) in [RANGE.1 + 1, RANGE.0 - 1, i64::MAX, i64::MIN]
-            .into_iter()
-            .flat_map(|bound| OPS.into_iter().map(move |op| (bound, op)))
-        {
-            let resolved = integer_bound(C, op, i128::from(bound), true, RANGE);
-            for value in [RANGE.0, -1, 0, RANGE.1] {
-                let expected = compares(op, i128::from(value), i128::from(bound));
-                assert_eq!(holds(&resolved.predicate, value), expected, "{value} {op:?} {bound}");
-            }
-        }
-    }
-
-    #[test]
-    fn brackets_hold_wherever_the_moved_value_compares() {
-        for op in OPS {
-            let resolved = bracket(C, op, 100, 2);
-            assert!(!resolved.exact);
-            for value in 90i64..110 {
-                for moved in 98i64..=102 {
-                    if compares(op, i128::from(value), i128::from(moved)) {
-                        assert!(holds(&resolved.predicate, value), "{value} {op:?} {moved}");
-                    }
-                }
-            }
-        }
+        Err(_) => Resolved::beyond(position(column), op, std::cmp::Ordering::Greater),
     }
 }

@@ -9,9 +9,9 @@
 use std::cmp::Ordering;
 
 use pgrx::pg_sys::{self, Datum, Oid};
-use vector::{CompareOp, Predicate, Scalar};
+use vector::{CompareOp, Predicate, Resolved, Scalar};
 
-use super::constant::{self, Resolved};
+use super::constant;
 use super::operand::Column;
 use super::template::Template;
 use crate::convert::varlena;
@@ -39,9 +39,9 @@ pub unsafe fn resolve(template: &Template, evaluate: Evaluate<'_>) -> Resolved {
         Template::Unknown => unknown(),
         Template::Known(known) => Resolved::exact(Predicate::Always(*known)),
         // SAFETY: as this was called.
-        Template::And(parts) => and(unsafe { resolve_all(parts, evaluate) }),
+        Template::And(parts) => Resolved::all_of(unsafe { resolve_all(parts, evaluate) }),
         // SAFETY: as this was called.
-        Template::Or(parts) => or(unsafe { resolve_all(parts, evaluate) }),
+        Template::Or(parts) => Resolved::any_of(unsafe { resolve_all(parts, evaluate) }),
         Template::Null { column, is_null } => {
             let column = constant::position(*column);
             Resolved::exact(match is_null {
@@ -96,48 +96,6 @@ fn known(value: Value, compare: impl FnOnce(Datum) -> Resolved) -> Resolved {
     }
 }
 
-/// A predicate that is TRUE if all parts are.
-pub fn and(parts: Vec<Resolved>) -> Resolved {
-    let exact = parts.iter().all(|part| part.exact);
-    let mut predicates = Vec::with_capacity(parts.len());
-    for part in parts {
-        match part.predicate {
-            Predicate::Always(true) => {}
-            Predicate::Always(false) => return Resolved::exact(Predicate::Always(false)),
-            Predicate::And(inner) => predicates.extend(inner),
-            other => predicates.push(other),
-        }
-    }
-    let predicate = match predicates.len() {
-        0 => Predicate::Always(true),
-        1 => predicates.swap_remove(0),
-        _ => Predicate::And(predicates),
-    };
-    Resolved { predicate, exact }
-}
-
-/// A predicate that is TRUE if one part is.
-pub fn or(parts: Vec<Resolved>) -> Resolved {
-    let exact = parts.iter().all(|part| part.exact || part.predicate == Predicate::Always(false));
-    let mut predicates = Vec::with_capacity(parts.len());
-    for part in parts {
-        match part.predicate {
-            Predicate::Always(false) => {}
-            Predicate::Always(true) => {
-                return Resolved { predicate: Predicate::Always(true), exact: part.exact };
-            }
-            Predicate::Or(inner) => predicates.extend(inner),
-            other => predicates.push(other),
-        }
-    }
-    let predicate = match predicates.len() {
-        0 => Predicate::Always(false),
-        1 => predicates.swap_remove(0),
-        _ => Predicate::Or(predicates),
-    };
-    Resolved { predicate, exact }
-}
-
 /// `column op ANY (array)` or `ALL`. An empty array decides without a look at the column. With a NULL element
 /// ALL is never TRUE, and ANY is as without it.
 ///
@@ -185,14 +143,16 @@ unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, eleme
         parts.push(unsafe { constant::compare(column, op, value, element_type) });
     }
     match (any, op) {
-        (true, CompareOp::Equal) => {
-            or(gathered(parts, op, |values| Predicate::In { column: constant::position(column), values }))
-        }
-        (false, CompareOp::NotEqual) => {
-            and(gathered(parts, op, |values| Predicate::NotIn { column: constant::position(column), values }))
-        }
-        (true, _) => or(parts),
-        (false, _) => and(parts),
+        (true, CompareOp::Equal) => Resolved::any_of(gathered(parts, op, |values| Predicate::In {
+            column: constant::position(column),
+            values,
+        })),
+        (false, CompareOp::NotEqual) => Resolved::all_of(gathered(parts, op, |values| Predicate::NotIn {
+            column: constant::position(column),
+            values,
+        })),
+        (true, _) => Resolved::any_of(parts),
+        (false, _) => Resolved::all_of(parts),
     }
 }
 
@@ -232,16 +192,19 @@ mod tests {
     #[test]
     fn a_part_that_says_nothing_weakens_and_but_swallows_or() {
         let unknown = || Resolved::weaker(Predicate::Always(true));
-        assert_eq!(and(vec![unknown(), Resolved::exact(null(1))]), Resolved::weaker(null(1)));
-        assert_eq!(or(vec![unknown(), Resolved::exact(null(1))]), Resolved::weaker(Predicate::Always(true)));
+        assert_eq!(Resolved::all_of(vec![unknown(), Resolved::exact(null(1))]), Resolved::weaker(null(1)));
+        assert_eq!(
+            Resolved::any_of(vec![unknown(), Resolved::exact(null(1))]),
+            Resolved::weaker(Predicate::Always(true))
+        );
     }
 
     #[test]
     fn never_true_ends_and_and_vanishes_from_or() {
         let never = || Resolved::exact(Predicate::Always(false));
-        assert_eq!(and(vec![Resolved::weaker(null(0)), never()]), never());
-        assert_eq!(or(vec![never(), Resolved::exact(null(2))]), Resolved::exact(null(2)));
-        assert_eq!(or(vec![never(), never()]), never());
-        assert!(!or(vec![Resolved::weaker(null(0)), Resolved::exact(null(2))]).exact);
+        assert_eq!(Resolved::all_of(vec![Resolved::weaker(null(0)), never()]), never());
+        assert_eq!(Resolved::any_of(vec![never(), Resolved::exact(null(2))]), Resolved::exact(null(2)));
+        assert_eq!(Resolved::any_of(vec![never(), never()]), never());
+        assert!(!Resolved::any_of(vec![Resolved::weaker(null(0)), Resolved::exact(null(2))]).exact);
     }
 }

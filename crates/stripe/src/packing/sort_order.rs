@@ -12,6 +12,7 @@ use std::cmp::Ordering;
 
 use vector::{LogicalType, Result, Scalar};
 
+use crate::reader::{StripeBytes, StripeReader};
 use crate::statistics::{Bound, ColumnStatistics};
 use crate::summary::Summary;
 
@@ -56,6 +57,30 @@ impl SortOrder {
         self.0.first().is_some_and(|key| key.is_known)
     }
 
+    /// Whether the rows of each chunk of a stripe come before those of the next, by their statistics.
+    ///
+    /// # Errors
+    /// `Corrupt` where statistics are bad.
+    pub fn chunks_follow(&self, reader: &StripeReader, bytes: &dyn StripeBytes) -> Result<bool> {
+        let mut before: Option<Vec<ColumnStatistics>> = None;
+        for chunk in 0..reader.chunk_count() {
+            let mut known = Vec::new();
+            for (column, logical) in self.columns() {
+                // A column that is younger than the stripe, or was of another type, is not known, nor are
+                // those after it.
+                if reader.logical(column) != Some(logical) {
+                    return Ok(false);
+                }
+                known.push(reader.statistics(column, chunk, bytes)?.clone());
+            }
+            if before.as_ref().is_some_and(|before| !self.follows(before, &known)) {
+                return Ok(false);
+            }
+            before = Some(known);
+        }
+        Ok(true)
+    }
+
     /// What the rows of a stripe lie across, where that is known and more than a point; of the stripe its
     /// summary in the directory.
     pub fn reach(&self, summary: &[u8]) -> Result<Option<(End, End)>> {
@@ -95,13 +120,13 @@ impl SortOrder {
     }
 
     /// The columns that `follows` asks about.
-    pub fn columns(&self) -> impl Iterator<Item = (usize, LogicalType)> + '_ {
+    fn columns(&self) -> impl Iterator<Item = (usize, LogicalType)> + '_ {
         self.0.iter().take_while(|key| key.is_known).map(|key| (key.column, key.logical))
     }
 
     /// Whether no row of one chunk comes behind a row of the next. Of both the statistics of the columns that
     /// `columns` names.
-    pub fn follows(&self, before: &[ColumnStatistics], behind: &[ColumnStatistics]) -> bool {
+    fn follows(&self, before: &[ColumnStatistics], behind: &[ColumnStatistics]) -> bool {
         for ((key, before), behind) in self.0.iter().zip(before).zip(behind) {
             let (Some((_, last)), Some((first, _))) = (key.bounds(before), key.bounds(behind)) else {
                 return false;

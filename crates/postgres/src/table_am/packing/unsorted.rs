@@ -11,7 +11,6 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 use pgrx::pg_sys::{self, CommandId, TransactionId};
-use stripe::ColumnStatistics;
 use stripe::packing::sort_order::SortOrder;
 
 use super::bounds;
@@ -76,27 +75,7 @@ fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &SortOrder) -> bool {
     if !bounds.is_known() {
         return false;
     }
-    let follow = || {
-        let open = stripe_on_pages::open(rel, entry)?;
-        let pages = Pages::new(rel, entry);
-        let mut before: Option<Vec<ColumnStatistics>> = None;
-        for chunk in 0..open.reader.chunk_count() {
-            let mut known = Vec::new();
-            for (column, logical) in bounds.columns() {
-                // A column that is younger than the stripe, or was of another type, is not known, nor are
-                // those after it.
-                if open.reader.logical(column) != Some(logical) {
-                    return Ok(false);
-                }
-                known.push(open.reader.statistics(column, chunk, &pages)?.clone());
-            }
-            if before.as_ref().is_some_and(|before| !bounds.follows(before, &known)) {
-                return Ok(false);
-            }
-            before = Some(known);
-        }
-        Ok(true)
-    };
+    let follow = || bounds.chunks_follow(&stripe_on_pages::open(rel, entry)?.reader, &Pages::new(rel, entry));
     match follow() {
         Ok(follow) => follow,
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
