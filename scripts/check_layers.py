@@ -38,7 +38,7 @@ FLOORS = {
     "crates/postgres/src/storage": ("file", "catalog", "directory", "published", "decoding", "space", "change",
                                     "read", "pending_rows"),
     "crates/postgres/src/table_am": ("maintain", "read", "change", "index", "rewrite", "statements", "packing",
-                                     "health", "hooks", "routine"),
+                                     "health", "utility_hook", "hooks", "routine"),
     "crates/postgres/src/scan": ("clauses", "datums", "hot", "store", "table", "fill_batch", "explain", "rows",
                                  "vectors"),
 }

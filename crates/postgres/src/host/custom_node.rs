@@ -1,7 +1,7 @@
 //! A CustomScan node whose state lives on Rust's heap.
 //!
 //! Called by `scan` and `vectorised/node`, each with a type of state of its own. Invariant: the state is
-//! dropped once, by `drop_state` when the node ends, or by the query's memory context after an ERROR.
+//! dropped once, by `end` when the node ends, or by the query's memory context after an ERROR.
 
 use std::ffi::c_void;
 
@@ -58,12 +58,25 @@ impl<T> CustomNode<T> {
         }
     }
 
+    /// Has `close` give back what the state holds of the server, and drops it. Nothing happens if the node
+    /// has not begun.
+    ///
+    /// # Safety
+    /// A node of `create` that ends; called under guard.
+    pub unsafe fn end(custom: *mut pg_sys::CustomScanState, close: impl FnOnce(&mut T)) {
+        // SAFETY: the caller's promise; the state is null or a live one.
+        unsafe {
+            (*custom.cast::<Self>()).state.as_mut().map(close);
+            Self::drop_state(custom.cast());
+        }
+    }
+
     /// Drops the state, once.
     ///
     /// # Safety
     /// A node of `create`, which outlives this: it is called for the context that the node is in, or when the
     /// node ends.
-    pub unsafe extern "C-unwind" fn drop_state(node: *mut c_void) {
+    unsafe extern "C-unwind" fn drop_state(node: *mut c_void) {
         // SAFETY: the caller's promise.
         unsafe {
             let node = node.cast::<Self>();

@@ -3,11 +3,11 @@
 //! All folders above (`storage`, `table_am`, `scan` and others) call the server through these names.
 //! - errors: `error` raises them, `full_errors` and `subtransaction` let them pass or catch them,
 //!   `backtraces` keeps messages short, `critical` makes them a PANIC
-//! - calling the server: `heap_am` calls heap's callbacks, `raw` and `guarded_run` call without pgrx's guard,
-//!   `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
+//! - calling the server: `heap_am` calls heap's callbacks, `unguarded` and `guarded_run` call without pgrx's
+//!   guard, `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
 //! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
 //!   `table_counts` (statistics), `identity` (users)
-//! - nodes and memory: `custom_node`, `memory`, `shared_memory`
+//! - nodes, rows and memory: `custom_node`, `slots`, `row_sort`, `memory`
 //! - without the server: `numbers`, `random`, `icu`, `worker` (threads)
 //!
 //! Invariant: nothing here knows what a stripe is.
@@ -31,6 +31,7 @@ pub mod nesting;
 pub mod numbers;
 pub mod random;
 pub mod relation;
+pub mod row_sort;
 pub mod slots;
 pub mod subtransaction;
 pub mod table_counts;

@@ -1,9 +1,9 @@
 //! A stack of the statements that run inside each other in this backend, for hooks around statements.
 //!
-//! A hook pushes a frame, calls the server as plain C (see `raw`), and pops the frame. An ERROR leaves by
-//! longjmp, so no destructor can pop. Instead, a hook cuts the stack back to its own depth when it returns.
-//! The abort of a subtransaction drops the frames that were pushed in it, and the abort of the transaction
-//! drops all.
+//! A hook pushes a frame, calls the server as plain C (see `unguarded`), and pops the frame. An ERROR leaves
+//! by longjmp, so no destructor can pop. Instead, a hook cuts the stack back to its own depth when it
+//! returns. The abort of a subtransaction drops the frames that were pushed in it, and the abort of the
+//! transaction drops all.
 //!
 //! Invariant: no borrow of the stack is held across a call into the server.
 

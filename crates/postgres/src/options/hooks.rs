@@ -1,6 +1,6 @@
 //! The two server hooks of the options: utility statements, and access to objects.
 //!
-//! The next hook is called as plain C (see `host::raw`), while nothing on our stack has a destructor.
+//! The next hook is called as plain C (see `host::unguarded`), while nothing on our stack has a destructor.
 
 use super::brin;
 use super::columns;

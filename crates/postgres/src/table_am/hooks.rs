@@ -32,8 +32,7 @@ pub unsafe fn install() {
     unsafe {
         NEXT_START.put_in_front(&raw mut pg_sys::ExecutorStart_hook, Some(executor_start));
         NEXT_ACCESS.put_in_front(&raw mut pg_sys::object_access_hook, Some(object_access));
-        super::statements::publication::install();
-        super::packing::install_vacuum_hook();
+        super::utility_hook::install();
         slot_creation::install();
         super::read::bitmap_paths::install();
         super::index::uses::install();

@@ -12,7 +12,8 @@
 //! | `statements` | statements that make, publish or alter a table, and replication slots |
 //! | `packing` | the movers, which turn hot rows into cold ones, and their workers |
 //! | `health` | `engine.storage_health` |
-//! | `hooks` | the server's hooks that the access method needs |
+//! | `utility_hook` | what is done before and after utility statements |
+//! | `hooks` | the server's other hooks that the access method needs |
 //! | `routine` | the table of callbacks that the server calls |
 //!
 //! Invariant: callbacks that hand hot rows through do nothing on that path that could need unwinding. They
@@ -28,5 +29,6 @@ pub mod read;
 mod rewrite;
 pub mod routine;
 pub mod statements;
+mod utility_hook;
 
 pub use routine::routine;

@@ -80,14 +80,8 @@ unsafe extern "C-unwind" fn begin_scan(
 
 #[pg_guard]
 unsafe extern "C-unwind" fn end_scan(custom: *mut pg_sys::CustomScanState) {
-    // SAFETY: the node has begun, or its state is null.
-    unsafe {
-        let scan = (*custom.cast::<Node>()).state;
-        if !scan.is_null() {
-            (*scan).close();
-        }
-        Node::drop_state(custom.cast());
-    }
+    // SAFETY: the server ends the node that `create` made.
+    unsafe { Node::end(custom, |scan| scan.close()) };
 }
 
 #[pg_guard]

@@ -15,6 +15,7 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, Oid, TupleTableSlot};
 
 use crate::host::relation::Open;
+use crate::host::row_sort;
 use crate::options::SortKey;
 use crate::options::orderby::sort_operator;
 
@@ -152,24 +153,17 @@ impl Order {
 
     /// From now on rows are [`put`](Self::put).
     pub unsafe fn start_sorting(&mut self) {
-        let mut numbers: Vec<_> = self.columns.iter().map(|c| c.index as i16 + 1).collect();
-        let mut operators: Vec<_> = self.columns.iter().map(|c| c.operator).collect();
-        let mut collations: Vec<_> = self.columns.iter().map(|c| c.collation).collect();
-        let mut nulls_first: Vec<_> = self.columns.iter().map(|c| c.nulls_first).collect();
-        // SAFETY: the arrays are copied by the call; the descriptor lives as long as the sort.
+        let key = |column: &Column| row_sort::Key {
+            number: column.index as i16 + 1,
+            operator: column.operator,
+            collation: column.collation,
+            nulls_first: column.nulls_first,
+        };
+        let keys: Vec<_> = self.columns.iter().map(key).collect();
+        // SAFETY: the descriptor lives as long as the sort.
         unsafe {
             let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
-            self.sort = pg_sys::tuplesort_begin_heap(
-                self.descriptor,
-                self.columns.len() as c_int,
-                numbers.as_mut_ptr(),
-                operators.as_mut_ptr(),
-                collations.as_mut_ptr(),
-                nulls_first.as_mut_ptr(),
-                pg_sys::maintenance_work_mem,
-                std::ptr::null_mut(),
-                0,
-            );
+            self.sort = row_sort::begin(self.descriptor, &keys);
             self.whole = pg_sys::MakeSingleTupleTableSlot(self.descriptor, &raw const pg_sys::TTSOpsVirtual);
             pg_sys::MemoryContextSwitchTo(old);
         }

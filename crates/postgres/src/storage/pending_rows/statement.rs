@@ -12,7 +12,7 @@
 //! running query's list of columns, also how an UPDATE locks cold rows (`table_am::change::bulk_change`).
 //!
 //! Invariants: what the server does in between runs without a guard, so that its errors keep their context
-//! (`host::raw`). Frames of failed statements go with their transaction.
+//! (`host::unguarded`). Frames of failed statements go with their transaction.
 
 use std::ffi::c_char;
 

@@ -2,62 +2,35 @@
 //!
 //! Other transactions' snapshots leave out what VACUUM's own transactions do to rows. So these cannot take a
 //! stripe out of the directory. But the statement begins in an ordinary transaction, which the server commits
-//! before it vacuums the first table. In that transaction the hook here takes such stripes out, as packing
-//! does. VACUUM then frees their pages if no older snapshot is left.
+//! before it vacuums the first table. In that transaction `utility_hook` has such stripes taken out,
+//! as packing does. VACUUM then frees their pages if no older snapshot is left.
 //!
 //! Autovacuum has no statement. For its tables the packing worker does the same.
 //!
 //! Invariants: nobody is waited for, and a table that cannot be locked at once is left alone. A user takes
 //! stripes out only of tables that the user may vacuum.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag, Oid, PlannedStmt, VacuumStmt};
+use pgrx::pg_sys::{self, NodeTag, Oid, VacuumStmt};
 
 use super::{as_owner, join, obstacle};
 use crate::compat;
-use crate::host::hooks::Chain;
 use crate::host::relation::Open;
-use crate::host::unguarded::{self, guarded};
 use crate::options;
 use crate::table_am::statements::publication;
 
-static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
-
-/// Puts the hook in place, keeping those of others.
-pub(in crate::table_am) unsafe fn install() {
-    // SAFETY: called once, from _PG_init.
+/// Takes such stripes out, if the statement is a VACUUM.
+///
+/// # Safety
+/// The node of a statement at the top level, before it is carried out; called under guard.
+pub(in crate::table_am) unsafe fn before_vacuum(node: *mut pg_sys::Node) {
+    // SAFETY: the caller's promise; the cast follows the tag.
     unsafe {
-        NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
-    }
-}
-
-#[allow(clippy::too_many_arguments, reason = "the server's signature")]
-unsafe extern "C-unwind" fn utility(
-    statement: *mut PlannedStmt,
-    query: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    dest: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing.
-    unsafe {
-        let node = (*statement).utilityStmt;
-        if (*node).type_ == NodeTag::T_VacuumStmt
-            && context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL
-        {
-            guarded(|| {
-                if will_vacuum(node.cast()) {
-                    take_out(tables(node.cast()));
-                }
-            });
+        if (*node).type_ == NodeTag::T_VacuumStmt && will_vacuum(node.cast()) {
+            take_out(tables(node.cast()));
         }
-        let next = NEXT.next().unwrap_or(unguarded::standard_ProcessUtility);
-        next(statement, query, read_only_tree, context, params, environment, dest, completion);
     }
 }
 

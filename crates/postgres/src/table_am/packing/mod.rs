@@ -58,7 +58,7 @@ mod unsorted;
 mod unsorted_notice;
 mod worker;
 
-pub(super) use dead_stripes::install as install_vacuum_hook;
+pub(super) use dead_stripes::before_vacuum;
 pub use launcher::register as register_workers;
 pub use settings::register_settings;
 pub use unsorted::among as unsorted;

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, Datum, ItemPointerData};
 use super::rows::Rows;
 use crate::host::error;
 use crate::host::relation::Open;
+use crate::host::row_sort;
 use crate::options::{SortKey, orderby};
 
 /// The same rows, sorted by `keys`. Without keys they stay in the order given.
@@ -62,8 +63,8 @@ pub(super) fn sorted(
 /// A sort of rows that have the keys as columns, and their TIDs as the last one.
 fn begin(rel: Open, keys: &[SortKey]) -> (*mut pg_sys::Tuplesortstate, pg_sys::TupleDesc) {
     let count = keys.len();
-    let (mut numbers, mut operators, mut collations, mut nulls_first) = (vec![], vec![], vec![], vec![]);
-    // SAFETY: the row type has room for all columns; the sort copies what it is given.
+    let mut sort_keys = Vec::with_capacity(count);
+    // SAFETY: the row type has room for all columns.
     unsafe {
         let desc = pg_sys::CreateTemplateTupleDesc(count as i32 + 1);
         for (number, key) in (1..).zip(keys) {
@@ -72,24 +73,15 @@ fn begin(rel: Open, keys: &[SortKey]) -> (*mut pg_sys::Tuplesortstate, pg_sys::T
             let (kind, modifier) = (attribute.atttypid, attribute.atttypmod);
             pg_sys::TupleDescInitEntry(desc, number, std::ptr::null(), kind, modifier, 0);
             pg_sys::TupleDescInitEntryCollation(desc, number, attribute.attcollation);
-            numbers.push(number);
-            operators.push(orderby::sort_operator(kind, key));
-            collations.push(attribute.attcollation);
-            nulls_first.push(key.nulls_first);
+            sort_keys.push(row_sort::Key {
+                number,
+                operator: orderby::sort_operator(kind, key),
+                collation: attribute.attcollation,
+                nulls_first: key.nulls_first,
+            });
         }
         let place = count as i16 + 1;
         pg_sys::TupleDescInitEntry(desc, place, std::ptr::null(), pg_sys::TIDOID, -1, 0);
-        let sort = pg_sys::tuplesort_begin_heap(
-            desc,
-            count as i32,
-            numbers.as_mut_ptr(),
-            operators.as_mut_ptr(),
-            collations.as_mut_ptr(),
-            nulls_first.as_mut_ptr(),
-            pg_sys::maintenance_work_mem,
-            std::ptr::null_mut(),
-            0,
-        );
-        (sort, desc)
+        (row_sort::begin(desc, &sort_keys), desc)
     }
 }

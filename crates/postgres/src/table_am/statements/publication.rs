@@ -8,56 +8,36 @@
 //! loads that began before, and then their cold rows are counted. A statement that did nothing, because its
 //! object is missing, names no table.
 
-use std::ffi::c_char;
 use std::ptr::null_mut;
 
-use pgrx::pg_sys::{self, Datum, NodeTag, Oid, PlannedStmt};
+use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
 
 use crate::compat;
 use crate::host::error;
-use crate::host::hooks::Chain;
 use crate::host::relation::Open;
-use crate::host::unguarded::{self, guarded};
 use crate::options;
 use crate::storage::{pending_rows, published};
 use crate::table_am::maintain::vacuum_counts;
 
-static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
-
-/// Puts the hook in place, keeping those of others.
-pub unsafe fn install() {
-    // SAFETY: called once, from _PG_init.
-    unsafe {
-        NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
-    }
+/// A copy of a statement that may publish tables, for `after`: the statement itself may be gone then. Null
+/// for all others.
+///
+/// # Safety
+/// A statement's node, or null; called under guard.
+pub(in crate::table_am) unsafe fn before(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: the caller's promise.
+    unsafe { if may_publish(node) { pg_sys::copyObjectImpl(node.cast()).cast() } else { null_mut() } }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the server's signature")]
-unsafe extern "C-unwind" fn utility(
-    statement: *mut PlannedStmt,
-    query: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    dest: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing; the node is
-    // copied before, since it may be gone after.
+/// Refuses the tables with cold rows that the statement has published.
+///
+/// # Safety
+/// What `before` gave; called under guard after the statement.
+pub(in crate::table_am) unsafe fn after(statement: *mut pg_sys::Node) {
+    // SAFETY: the caller's promise.
     unsafe {
-        let publishes: *mut pg_sys::Node = guarded(|| {
-            let node = (*statement).utilityStmt;
-            if may_publish(node) { pg_sys::copyObjectImpl(node.cast()).cast() } else { null_mut() }
-        });
-        let next = NEXT.next().unwrap_or(unguarded::standard_ProcessUtility);
-        next(statement, query, read_only_tree, context, params, environment, dest, completion);
-        if !publishes.is_null() {
-            guarded(|| {
-                pg_sys::CommandCounterIncrement();
-                check_tables(&named_tables(publishes), Scope::of(publishes));
-            });
-        }
+        pg_sys::CommandCounterIncrement();
+        check_tables(&named_tables(statement), Scope::of(statement));
     }
 }
 

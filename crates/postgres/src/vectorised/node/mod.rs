@@ -113,11 +113,7 @@ unsafe extern "C-unwind" fn end(custom: *mut pg_sys::CustomScanState) {
         for child in pgrx::PgList::<pg_sys::PlanState>::from_pg((*custom).custom_ps).iter_ptr() {
             pg_sys::ExecEndNode(child);
         }
-        let state = (*custom.cast::<Node>()).state;
-        if !state.is_null() {
-            (*state).close();
-        }
-        Node::drop_state(custom.cast());
+        Node::end(custom, |state| state.close());
     }
 }
 

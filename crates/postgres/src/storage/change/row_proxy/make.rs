@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, TransactionId};
 
-use super::{Pinned, Proxy};
+use super::{Pinned, Proxy, live_on_page};
 use crate::host::guarded_run::{self, together};
 use crate::host::relation::Open;
 use crate::host::{buffer, error};
@@ -234,7 +234,7 @@ unsafe fn at_place(table: Open, storage_id: u64, row: u64, place: ItemPointerDat
                 std::ptr::null_mut(),
             );
             guarded_run::LockBuffer(pin, pg_sys::BUFFER_LOCK_SHARE as i32);
-            let is_it = is_live(buffer::page(pin), place.ip_posid, storage_id, row);
+            let is_it = live_on_page(buffer::page(pin), place.ip_posid, storage_id, row).is_some();
             guarded_run::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as i32);
             if !is_it {
                 guarded_run::ReleaseBuffer(pin);
@@ -243,24 +243,6 @@ unsafe fn at_place(table: Open, storage_id: u64, row: u64, place: ItemPointerDat
         })
     };
     pin.map(|buffer| Pinned { storage_id, row, place, buffer })
-}
-
-/// Whether the live proxy of a row is at this offset of a page.
-unsafe fn is_live(page: pg_sys::Page, offset: u16, storage_id: u64, row: u64) -> bool {
-    // SAFETY: the page is locked.
-    unsafe {
-        if offset > pg_sys::PageGetMaxOffsetNumber(page) {
-            return false;
-        }
-        let item = pg_sys::PageGetItemId(page, offset);
-        if (*item).lp_flags() != pg_sys::LP_NORMAL {
-            return false;
-        }
-        let header = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
-        let mut tuple = pg_sys::HeapTupleData { t_data: header, ..pg_sys::HeapTupleData::default() };
-        let proxy = Proxy::of(&raw mut tuple);
-        !proxy.dead && (proxy.storage_id, proxy.row) == (storage_id, row)
-    }
 }
 
 const OPTIONS: u32 = pg_sys::HEAP_INSERT_FROZEN;

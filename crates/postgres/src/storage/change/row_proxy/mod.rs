@@ -37,7 +37,7 @@ pub use make::forget;
 pub use unused::remove_unused;
 pub use visibility::{Tombstones, buried, count, dying, for_each_dead, is_there, latest, tombstones};
 
-use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData};
+use pgrx::pg_sys::{self, Datum, HeapTuple, HeapTupleHeader, ItemPointerData};
 
 use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, ROW_PROXY_COLUMNS};
@@ -69,10 +69,15 @@ impl Proxy {
 
     /// What a tuple of the catalog says.
     unsafe fn of(tuple: HeapTuple) -> Self {
+        // SAFETY: the tuple is pinned.
+        unsafe { Self::stored((*tuple).t_data) }
+    }
+
+    /// What a tuple with this header says.
+    unsafe fn stored(header: HeapTupleHeader) -> Self {
         // SAFETY: the tuple is pinned and never changes in place; the catalog's columns are those of
         // `Stored`, in order.
         unsafe {
-            let header = (*tuple).t_data;
             let stored = header.cast::<u8>().add(usize::from((*header).t_hoff)).cast::<Stored>();
             Self {
                 storage_id: (*stored).storage_id as u64,
@@ -104,6 +109,28 @@ impl Proxy {
             let mut nulls = [false; ROW_PROXY_COLUMNS];
             pg_sys::heap_form_tuple(table.descriptor(), values.as_mut_ptr(), nulls.as_mut_ptr())
         }
+    }
+}
+
+/// The live proxy of a row, if it is at this offset of a page.
+unsafe fn live_on_page(
+    page: pg_sys::Page,
+    offset: u16,
+    storage_id: u64,
+    row: u64,
+) -> Option<HeapTupleHeader> {
+    // SAFETY: the page is locked.
+    unsafe {
+        if offset > pg_sys::PageGetMaxOffsetNumber(page) {
+            return None;
+        }
+        let item = pg_sys::PageGetItemId(page, offset);
+        if (*item).lp_flags() != pg_sys::LP_NORMAL {
+            return None;
+        }
+        let header = pg_sys::PageGetItem(page, item).cast();
+        let proxy = Proxy::stored(header);
+        (!proxy.dead && (proxy.storage_id, proxy.row) == (storage_id, row)).then_some(header)
     }
 }
 

@@ -18,7 +18,7 @@ use stripe::RowNumbers;
 
 use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData};
 
-use super::Proxy;
+use super::{Proxy, live_on_page};
 use crate::compat;
 use crate::host::heap_tuple::is_changed;
 use crate::host::relation::Open;
@@ -181,19 +181,8 @@ impl<'a> Sweep<'a> {
     unsafe fn is_unused(&self, page: pg_sys::Page, row: u64, offset: u16) -> bool {
         // SAFETY: the page is locked.
         unsafe {
-            if offset > pg_sys::PageGetMaxOffsetNumber(page) {
-                return false;
-            }
-            let item = pg_sys::PageGetItemId(page, offset);
-            if (*item).lp_flags() != pg_sys::LP_NORMAL {
-                return false;
-            }
-            let header = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
-            let mut tuple = pg_sys::HeapTupleData { t_data: header, ..pg_sys::HeapTupleData::default() };
-            let proxy = Proxy::of(&raw mut tuple);
-            !proxy.dead
-                && (proxy.storage_id, proxy.row) == (self.storage_id, row)
-                && u32::from((*header).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0
+            let Some(header) = live_on_page(page, offset, self.storage_id, row) else { return false };
+            u32::from((*header).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0
                 && !is_changed(header)
                 && !multixact::holders(header)
                     .iter()
