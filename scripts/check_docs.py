@@ -6,7 +6,7 @@
 - Every function and view of the extension's SQL is in docs/sql-reference.md, but for trigger and handler
   functions.
 - Every Makefile target that a document names exists.
-- A module that a comment, ARCHITECTURE.md or docs/internals names below a folder of the code is there.
+- A module or file of the code that a comment, ARCHITECTURE.md or docs/internals names is there.
 """
 
 import re
@@ -16,8 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(r"`([a-z_]+)(?:::|/)([a-z_]+)")
+FILE = re.compile(r"`((?:\w+/src|pg)/[\w/]+\.rs)")
 ITEM = re.compile(r"^(?:pub\S*\s+)?(?:const\s+|unsafe\s+)*fn ([a-z_]+)", re.M)
 COMMENT = re.compile(r"\s*//[/!]?(.*)")
+DEFINED = re.compile(r"\b(?:fn|type|static|const|mod|macro_rules!) ([a-z_]+)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
@@ -84,7 +86,7 @@ def check_targets():
 
 def check_modules():
     """`folder/file` and `folder::file` where the folder is one of the code's that has folders below it."""
-    parents, folders = {}, set()
+    parents, folders, defined = {}, set(), set()
     for source in (ROOT / "crates").glob("*/src"):
         for path in source.rglob("*.rs"):
             parts = path.relative_to(source).with_suffix("").parts
@@ -92,15 +94,22 @@ def check_modules():
             folders |= set(parts[:-1])
             for depth, name in enumerate(parts):
                 parents.setdefault(name, set()).add(parts[depth - 1] if depth else source.parent.name)
-            for item in ITEM.findall(path.read_text(encoding="utf-8")) if parts else ():
+            text = path.read_text(encoding="utf-8")
+            defined |= set(DEFINED.findall(text))
+            for item in ITEM.findall(text) if parts else ():
                 parents.setdefault(item, set()).update(parts)
     texts = [(path, COMMENT.findall(path.read_text(encoding="utf-8"))) for path in (ROOT / "crates").rglob("*.rs")]
     texts += [(path, [path.read_text(encoding="utf-8")])
               for path in (ROOT / "ARCHITECTURE.md", ROOT / "FORMAT.md", *(ROOT / "docs" / "internals").glob("*.md"))]
     for path, lines in sorted(texts):
+        for file in (found for line in lines for found in FILE.findall(line)):
+            if not (ROOT / "crates" / re.sub("^pg/", "postgres/src/", file)).is_file():
+                yield f"{path.relative_to(ROOT)}: {file} is no file"
         for folder, name in (found for line in lines for found in PATH.findall(line)):
             if folder in folders and name in parents and folder not in parents[name]:
                 yield f"{path.relative_to(ROOT)}: {folder}/{name}: that module is elsewhere"
+            elif folder in folders and name not in parents and name not in {*defined, "mod"}:
+                yield f"{path.relative_to(ROOT)}: {folder}/{name}: nothing has that name"
 
 
 def main():
