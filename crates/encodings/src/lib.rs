@@ -31,7 +31,6 @@ mod registry;
 mod runs;
 mod shared;
 mod strings;
-
 mod validity;
 
 pub use chunk::Chunk;

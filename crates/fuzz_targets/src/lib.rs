@@ -201,7 +201,7 @@ fn read_stripe(reader: &StripeReader, bytes: &[u8]) {
         let _ = reader.column_statistics(column, &bytes);
         for chunk in 0..reader.chunk_count().min(8) {
             for mut predicate in predicates(logical) {
-                point_at(&mut predicate, column);
+                predicate.rename(&|_| Some(column));
                 let _ = prune_chunk(reader, chunk, &predicate, &bytes);
             }
             let Range { start, end } = reader.chunk_rows(chunk);
@@ -215,18 +215,6 @@ fn read_stripe(reader: &StripeReader, bytes: &[u8]) {
     }
 }
 
-fn point_at(predicate: &mut Predicate, wanted: usize) {
-    match predicate {
-        Predicate::Compare { column, .. }
-        | Predicate::In { column, .. }
-        | Predicate::NotIn { column, .. }
-        | Predicate::IsNull { column }
-        | Predicate::IsNotNull { column }
-        | Predicate::StartsWith { column, .. } => *column = wanted,
-        Predicate::Always(_) | Predicate::And(_) | Predicate::Or(_) => {}
-    }
-}
-
 /// A stripe's summary, without its checksum.
 pub fn fuzz_summary(data: &[u8]) {
     let bytes = sealed(data);
@@ -235,7 +223,7 @@ pub fn fuzz_summary(data: &[u8]) {
     for column in 0..summary.column_count().min(64) {
         let Ok(Some((logical, _))) = summary.column(column) else { continue };
         for mut predicate in predicates(logical) {
-            point_at(&mut predicate, column);
+            predicate.rename(&|_| Some(column));
             let _ = prune_stripe(&summary, &predicate);
         }
     }

@@ -232,20 +232,25 @@ fn shorten_min(bound: Bound, limit: usize) -> Bound {
     }
 }
 
-/// A cut upper bound is the smallest shorter string above it: the last byte that can be incremented is.
-/// `None` if none can.
+/// A cut upper bound is the smallest shorter string above it. None if there is none.
 fn shorten_max(bound: Bound, limit: usize) -> Option<Bound> {
     let Scalar::Bytes(bytes) = &bound.value else { return Some(bound) };
     if bytes.len() <= limit {
         return Some(bound);
     }
-    let mut cut = bytes.get(..limit).unwrap_or(bytes).to_vec();
-    while cut.last() == Some(&0xff) {
-        cut.pop();
+    let above = above_prefix(bytes.get(..limit).unwrap_or(bytes))?;
+    Some(Bound { value: Scalar::Bytes(above), exact: false })
+}
+
+/// The smallest string of at most this length that is above all strings with this prefix. None if there is
+/// none.
+pub fn above_prefix(prefix: &[u8]) -> Option<Box<[u8]>> {
+    let mut above = prefix.to_vec();
+    while above.last() == Some(&0xff) {
+        above.pop();
     }
-    let last = cut.last_mut()?;
-    *last += 1;
-    Some(Bound { value: Scalar::Bytes(cut.into_boxed_slice()), exact: false })
+    *above.last_mut()? += 1;
+    Some(above.into_boxed_slice())
 }
 
 fn write_scalar(value: &Scalar, logical: LogicalType, out: &mut Vec<u8>) {

@@ -97,10 +97,9 @@ impl Execution {
                 }
                 // The host takes rows in the order of an ordered source, whether it needs that or not.
                 self.pipeline.keep_order = true;
-                let made = self.pipeline.transforms.iter().map(|factory| factory.make());
                 self.running.insert(Running {
                     job: None,
-                    queue: PushQueue::new(made.collect::<Result<Vec<_>>>()?),
+                    queue: PushQueue::new(self.pipeline.make_transforms()?),
                     unit: None,
                     parallel: self.context.pool.may_start() && self.pipeline.is_parallel(),
                     units: 0,
@@ -188,9 +187,11 @@ impl Running {
             self.parallel = workers > 0;
             if self.parallel {
                 self.job = Some(Job::new(&context.pool, workers, &mut |core| {
-                    let made = pipeline.transforms.iter().map(|factory| factory.make());
-                    let transforms = made.collect::<Result<Vec<_>>>()?;
-                    Ok(Lane { transforms, local: Box::new(Arc::clone(core)), wanted: true })
+                    Ok(Lane {
+                        transforms: pipeline.make_transforms()?,
+                        local: Box::new(Arc::clone(core)),
+                        wanted: true,
+                    })
                 })?);
             }
         }

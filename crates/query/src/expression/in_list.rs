@@ -5,7 +5,7 @@ use std::collections;
 
 use vector::{Bitmap, LogicalType, NumericInts, NumericValues, Special, Values, Vector};
 
-use super::functions::equal_to_any;
+use super::functions::{by_row, equal_to_any};
 use super::value::{Value, nulls, repeated};
 use crate::hash::{BuildValueHasher, float_bits, without_zeros};
 use crate::int_bits::IntBits;
@@ -153,9 +153,4 @@ impl List {
             _ => equal_to_any(value, &self.entries, rows)?,
         })
     }
-}
-
-fn by_row(rows: usize, f: impl Fn(usize) -> bool) -> Vec<u64> {
-    let bits: Bitmap = (0..rows).map(f).collect();
-    bits.words().to_vec()
 }

@@ -15,9 +15,7 @@ use std::sync::{Arc, Mutex};
 use vector::Predicate;
 
 use crate::pipeline::{Context, Pull, PushQueue};
-use crate::{
-    Edge, Error, Host, Members, Pipeline, Ranking, Result, Runner, Source, Step, SummaryNeed, Transform, Unit,
-};
+use crate::{Edge, Error, Host, Members, Pipeline, Ranking, Result, Runner, Source, Step, SummaryNeed, Unit};
 
 /// Transforms that no unit uses just now.
 type IdleQueues = Arc<Mutex<Vec<PushQueue>>>;
@@ -107,7 +105,8 @@ impl Source for Append {
     fn narrow(&mut self, predicate: Predicate) {
         for part in &mut self.parts {
             let columns = |column| part.pipeline.source_column(column);
-            if let Some(predicate) = moved(&predicate, &columns) {
+            let mut predicate = predicate.clone();
+            if predicate.rename(&columns) {
                 part.pipeline.source.narrow(predicate);
             }
         }
@@ -149,30 +148,6 @@ impl Source for Append {
             part.pipeline.source.allow_summaries(columns);
         }
     }
-}
-
-/// The predicate over other columns, if all of them are known.
-fn moved(predicate: &Predicate, columns: &dyn Fn(usize) -> Option<usize>) -> Option<Predicate> {
-    let all = |parts: &[Predicate]| parts.iter().map(|part| moved(part, columns)).collect::<Option<Vec<_>>>();
-    Some(match predicate {
-        Predicate::Always(value) => Predicate::Always(*value),
-        Predicate::And(parts) => Predicate::And(all(parts)?),
-        Predicate::Or(parts) => Predicate::Or(all(parts)?),
-        Predicate::Compare { column, op, value } => {
-            Predicate::Compare { column: columns(*column)?, op: *op, value: value.clone() }
-        }
-        Predicate::In { column, values } => {
-            Predicate::In { column: columns(*column)?, values: values.clone() }
-        }
-        Predicate::NotIn { column, values } => {
-            Predicate::NotIn { column: columns(*column)?, values: values.clone() }
-        }
-        Predicate::IsNull { column } => Predicate::IsNull { column: columns(*column)? },
-        Predicate::IsNotNull { column } => Predicate::IsNotNull { column: columns(*column)? },
-        Predicate::StartsWith { column, prefix } => {
-            Predicate::StartsWith { column: columns(*column)?, prefix: prefix.clone() }
-        }
-    })
 }
 
 impl Part {
@@ -224,7 +199,7 @@ impl Part {
                 let pooled = pool.lock().map_err(|_| Error::Decline("a thread failed"))?.pop();
                 let queue = match pooled {
                     Some(queue) => queue,
-                    None => PushQueue::new(transforms(&self.pipeline)?),
+                    None => PushQueue::new(self.pipeline.make_transforms()?),
                 };
                 Ok(Some(Box::new(PartUnit { unit, queue: Some(queue), pool })))
             }
@@ -234,10 +209,6 @@ impl Part {
             }),
         }
     }
-}
-
-fn transforms(pipeline: &Pipeline) -> Result<Vec<Box<dyn Transform>>> {
-    pipeline.transforms.iter().map(|factory| factory.make()).collect()
 }
 
 /// A unit of a part and what its rows go through.

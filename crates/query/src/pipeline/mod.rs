@@ -77,6 +77,14 @@ impl Pipeline {
         Self { builds: Vec::new(), source, transforms: Vec::new(), keep_order: false }
     }
 
+    /// Transforms for one thread.
+    ///
+    /// # Errors
+    /// A transform that cannot be made.
+    pub fn make_transforms(&self) -> Result<Vec<Box<dyn Transform>>> {
+        self.transforms.iter().map(|factory| factory.make()).collect()
+    }
+
     /// True where a step must run on the host's main thread.
     pub fn needs_host(&self) -> bool {
         self.source.needs_host() || self.transforms.iter().any(|transform| transform.needs_host())

@@ -27,8 +27,7 @@ enum State {
 impl Pull {
     /// Of a pipeline that was prepared.
     pub fn of_prepared(pipeline: &Pipeline) -> Result<Self> {
-        let transforms = pipeline.transforms.iter().map(|factory| factory.make());
-        let queue = PushQueue::new(transforms.collect::<Result<_>>()?);
+        let queue = PushQueue::new(pipeline.make_transforms()?);
         Ok(Self(State::Running { queue, unit: None, rest: None }))
     }
 

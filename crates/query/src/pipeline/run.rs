@@ -30,7 +30,7 @@ impl<'a> Runner<'a> {
         {
             pipeline.source.allow_summaries(&needs);
         }
-        let mut lane = lane(&pipeline.transforms, sink)?;
+        let mut lane = lane(&pipeline, sink)?;
         let mut job = None;
         if wanted && self.run_units(&mut pipeline, sink, &mut lane, &mut job)? {
             self.run_rest(&pipeline.transforms, &mut lane)?;
@@ -62,7 +62,7 @@ impl<'a> Runner<'a> {
                 let workers = self.pool.start(self.host);
                 parallel = workers > 0;
                 if parallel {
-                    let mut make = |_: &Arc<_>| self::lane(&pipeline.transforms, sink);
+                    let mut make = |_: &Arc<_>| self::lane(&pipeline, sink);
                     *job = Some(Job::new(self.pool, workers, &mut make)?);
                 }
             }
@@ -111,9 +111,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn lane(factories: &[Arc<dyn TransformFactory>], sink: &dyn Sink) -> Result<Lane> {
-    let transforms = factories.iter().map(|factory| factory.make()).collect::<Result<Vec<_>>>()?;
-    Ok(Lane { transforms, local: sink.make()?, wanted: true })
+fn lane(pipeline: &Pipeline, sink: &dyn Sink) -> Result<Lane> {
+    Ok(Lane { transforms: pipeline.make_transforms()?, local: sink.make()?, wanted: true })
 }
 
 /// Runs a unit on the main thread. False: no more rows are wanted.

@@ -15,7 +15,7 @@ use super::int_index::IntIndex;
 use super::key_codes::KeyCodes;
 use super::prefetch::{self, prefetch};
 use super::row_set::{ABSENT, RowSet};
-use super::{ValueColumn, flat};
+use super::{ValueColumn, flat, table_of};
 use crate::{BATCH_ROWS, Error, Result, interrupt};
 
 /// Places that an array of numbers may always have.
@@ -300,14 +300,8 @@ impl Coded {
     /// cannot be done.
     fn rebuild(&mut self, array: bool) -> Result<bool> {
         let places = 1usize << self.coding.bits();
-        self.places = if array {
-            let mut empty = Vec::new();
-            empty.try_reserve_exact(places).map_err(|_| Error::out_of_memory(places * 4))?;
-            empty.resize(places, 0);
-            Places::Array(empty)
-        } else {
-            Places::Table(IntIndex::default())
-        };
+        self.places =
+            if array { Places::Array(table_of(places)?) } else { Places::Table(IntIndex::default()) };
         self.columns.iter_mut().for_each(ValueColumn::seal);
         let batch = std::mem::take(&mut self.codes);
         let kept = std::mem::take(&mut self.rows);

@@ -12,6 +12,7 @@ use vector::{Bitmap, Values, Vector};
 
 use super::prefetch::{self, prefetch};
 use super::row_set::ABSENT;
+use super::table_of;
 use crate::hash::{hash_int, hash_pair};
 use crate::{Error, Result, interrupt};
 
@@ -235,11 +236,7 @@ impl<K: Key> IntIndex<K> {
     /// Makes at least this many slots, a power of two, and puts the entries into them.
     fn resize(&mut self, at_least: usize) -> Result<()> {
         let capacity = at_least.next_power_of_two();
-        let mut slots = Vec::new();
-        slots
-            .try_reserve_exact(capacity)
-            .map_err(|_| Error::out_of_memory(capacity * size_of::<Slot<K>>()))?;
-        slots.resize(capacity, Slot::default());
+        let mut slots: Vec<Slot<K>> = table_of(capacity)?;
         self.shift = 64 - capacity.ilog2();
         for (at, slot) in self.slots.iter().enumerate() {
             interrupt::check_at(at)?;

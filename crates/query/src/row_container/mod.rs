@@ -40,6 +40,17 @@ pub fn flat(vector: &Arc<Vector>) -> Arc<Vector> {
     }
 }
 
+/// A table of `len` entries that are as new.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn table_of<T: Default + Clone>(len: usize) -> Result<Vec<T>> {
+    let mut slots = Vec::new();
+    slots.try_reserve_exact(len).map_err(|_| Error::out_of_memory(len * size_of::<T>()))?;
+    slots.resize(len, T::default());
+    Ok(slots)
+}
+
 /// A vector of `rows` NULLs.
 pub fn nulls(logical: LogicalType, rows: usize) -> Vector {
     let mut one = VectorBuilder::new(logical);

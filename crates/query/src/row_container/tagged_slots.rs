@@ -5,8 +5,8 @@
 //! the hash are its first place. Numbers count from one; zero marks a free slot. Invariant: some slot is
 //! free, so that every search ends.
 
-use super::prefetch;
-use crate::{Error, Result};
+use super::{prefetch, table_of};
+use crate::Result;
 
 /// The slots.
 #[derive(Debug, Default)]
@@ -24,11 +24,7 @@ impl TaggedSlots {
     /// # Errors
     /// `OutOfMemory`.
     pub fn new(at_least: usize) -> Result<Self> {
-        let capacity = at_least.next_power_of_two();
-        let mut slots = Vec::new();
-        slots.try_reserve_exact(capacity).map_err(|_| Error::out_of_memory(capacity * size_of::<u64>()))?;
-        slots.resize(capacity, 0);
-        Ok(Self(slots))
+        table_of(at_least.next_power_of_two()).map(Self)
     }
 
     /// Number of slots.

@@ -59,8 +59,7 @@ pub fn one_batch(
 
 /// Whether no two stripes overlap, as far as is known.
 pub fn are_apart(reaches: &[Option<Reach>]) -> bool {
-    let known: Vec<Reach> = reaches.iter().flatten().copied().collect();
-    deepest(&known).is_none_or(|(_, depth)| depth < 2)
+    count(reaches) == 0
 }
 
 /// How many stripes begin before one that begins earlier has ended.

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use vector::{LogicalType, Result, Scalar};
 
 use crate::reader::{StripeBytes, StripeReader};
-use crate::statistics::{Bound, ColumnStatistics};
+use crate::statistics::{Bound, ColumnStatistics, above_prefix};
 use crate::summary::Summary;
 
 /// A key of the order: a column.
@@ -197,14 +197,7 @@ fn at_most(least: &Bound) -> Option<Scalar> {
     match &least.value {
         value if least.exact => Some(value.clone()),
         // What is cut begins with these bytes.
-        Scalar::Bytes(cut) => {
-            let mut above = cut.to_vec();
-            while above.last() == Some(&0xff) {
-                above.pop();
-            }
-            *above.last_mut()? += 1;
-            Some(Scalar::Bytes(above.into()))
-        }
+        Scalar::Bytes(cut) => above_prefix(cut).map(Scalar::Bytes),
         _ => None,
     }
 }

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use vector::flow::{self, Batch, Edge, Ranking, RowFilter, Step, Unit};
-use vector::{Selection, Values, Vector};
+use vector::{Values, Vector};
 
-use super::chunk::{ColumnOrigin, LoadedChunk};
+use super::chunk::LoadedChunk;
 use super::counters::{Counters, Tally};
 use super::pruned_chunk::PrunedChunk;
 
@@ -36,16 +36,9 @@ impl BatchLayout {
         let LoadedChunk { selection, origins, derived, .. } = loaded;
         let mut ready: Vec<Option<Arc<Vector>>> = Vec::with_capacity(origins.len());
         for (at, origin) in origins.into_iter().enumerate() {
-            let wanted = self.columns.contains(&at);
-            ready.push(match (origin, &selection) {
-                _ if !wanted => None,
-                (ColumnOrigin::Whole(vector), Selection::All(_)) | (ColumnOrigin::Taken(vector), _) => {
-                    Some(vector)
-                }
-                (ColumnOrigin::Whole(vector), Selection::Rows(rows)) => Some(vector.take(rows).into()),
-                (ColumnOrigin::Missing | ColumnOrigin::Unwanted, _) => {
-                    self.value_of_missing(at, selection.len())
-                }
+            ready.push(match self.columns.contains(&at) {
+                true => origin.selected(&selection).or_else(|| self.value_of_missing(at, selection.len())),
+                false => None,
             });
         }
         let columns = self.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten());

@@ -35,6 +35,17 @@ pub enum ColumnOrigin {
     Missing,
 }
 
+impl ColumnOrigin {
+    /// The values of the selected rows. None if they are not wanted, or the stripe does not have the column.
+    pub(super) fn selected(self, selection: &Selection) -> Option<Arc<Vector>> {
+        match (self, selection) {
+            (Self::Whole(vector), Selection::Rows(rows)) => Some(Arc::new(vector.take(rows))),
+            (Self::Whole(vector) | Self::Taken(vector), _) => Some(vector),
+            (Self::Unwanted | Self::Missing, _) => None,
+        }
+    }
+}
+
 /// A chunk whose rows are being handed out.
 #[derive(Debug)]
 pub struct LoadedChunk {

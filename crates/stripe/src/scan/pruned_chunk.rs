@@ -273,11 +273,7 @@ impl PrunedChunk {
     ) -> Result<Option<Arc<Vector>>> {
         let Some(place) = passed.ready.get_mut(at) else { return Ok(None) };
         if place.is_none() {
-            *place = match (self.project(at, &passed.selection, fetch, counters)?, &passed.selection) {
-                (ColumnOrigin::Whole(vector), Selection::Rows(rows)) => Some(Arc::new(vector.take(rows))),
-                (ColumnOrigin::Whole(vector) | ColumnOrigin::Taken(vector), _) => Some(vector),
-                (ColumnOrigin::Unwanted | ColumnOrigin::Missing, _) => None,
-            };
+            *place = self.project(at, &passed.selection, fetch, counters)?.selected(&passed.selection);
         }
         Ok(place.clone())
     }

@@ -17,7 +17,7 @@ use vector::{Error, LogicalType};
 use super::counters::Counters;
 use super::plan::ScanColumn;
 use super::store::{Located, Store};
-use crate::{Bound, ColumnStatistics, StripeBytes, StripeReader, Summary};
+use crate::{ColumnStatistics, StripeBytes, StripeReader, Summary};
 
 /// How a sort wants rows.
 #[derive(Clone)]
@@ -176,12 +176,11 @@ fn edge(ranking: &dyn Ranking, column: &ScanColumn, known: Option<(LogicalType, 
         return Edge::Anywhere;
     };
     // Values of the side lane are outside the bounds.
-    let end = |end: &'_ Option<Bound>| end.as_ref().filter(|_| known.side_rows == 0).cloned();
-    let (least, greatest) = (end(&known.min), end(&known.max));
+    let bounded = known.side_rows == 0;
     ranking.edge(Extent {
         nulls: known.null_count > 0,
         values: known.value_count() > 0,
-        least: least.as_ref().map(|end| &end.value),
-        greatest: greatest.as_ref().map(|end| &end.value),
+        least: known.min.as_ref().filter(|_| bounded).map(|end| &end.value),
+        greatest: known.max.as_ref().filter(|_| bounded).map(|end| &end.value),
     })
 }

@@ -24,10 +24,19 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// What a stripe's summary says of the stripe. `live` of its `rows` rows are not out.
-    pub(super) fn of_summary(&self, summary: &[u8], rows: u32, live: u32) -> Result<OfSummary> {
-        let only_count = !wants_any(self.needs);
-        if !answerable(self.clauses) || (live < rows && !only_count) {
+    /// What a stripe's summary says of the stripe. `live` counts those of its `rows` rows that are not out.
+    /// It is asked only if predicates say all that the conditions say.
+    pub(super) fn of_summary(
+        &self,
+        summary: &[u8],
+        rows: u32,
+        live: impl FnOnce() -> u32,
+    ) -> Result<OfSummary> {
+        if !answerable(self.clauses) {
+            return Ok(OfSummary::Unknown);
+        }
+        let (live, only_count) = (live(), !wants_any(self.needs));
+        if live < rows && !only_count {
             return Ok(OfSummary::Unknown);
         }
         if self.clauses.is_empty() && only_count {
@@ -41,7 +50,7 @@ impl Question<'_> {
             }
         }
         let known = self.summarise(live, &mut |index| summary.column(index))?;
-        Ok(known.map_or(OfSummary::AskColumns, OfSummary::Known))
+        Ok(known.map_or(OfSummary::AskColumns { live }, OfSummary::Known))
     }
 
     /// What the statistics of whole columns in an open stripe say. Called if `of_summary` said that they have
@@ -58,16 +67,24 @@ impl Question<'_> {
         })
     }
 
-    /// What a chunk's statistics say. `out` of its rows are out.
-    pub(super) fn of_chunk(&self, place: &Place<'_>, out: usize) -> Result<Option<flow::Summary>> {
+    /// What a chunk's statistics say. `out` counts its rows that are out. It is asked only if all rows pass.
+    pub(super) fn of_chunk(
+        &self,
+        place: &Place<'_>,
+        out: impl FnOnce() -> usize,
+    ) -> Result<Option<flow::Summary>> {
         let Place { reader, bytes, chunk, .. } = *place;
-        if !answerable(self.clauses) || (out > 0 && wants_any(self.needs)) {
+        if !answerable(self.clauses) {
             return Ok(None);
         }
         for clause in self.clauses {
             if prune_chunk(reader, chunk, &clause.predicate, bytes)? != Prune::AllRows {
                 return Ok(None);
             }
+        }
+        let out = out();
+        if out > 0 && wants_any(self.needs) {
+            return Ok(None);
         }
         let rows = reader.chunk_rows(chunk);
         let live = (rows.end - rows.start).saturating_sub(u32::try_from(out).unwrap_or(u32::MAX));
@@ -106,7 +123,10 @@ pub(super) enum OfSummary {
     /// All that is asked.
     Known(flow::Summary),
     /// All rows pass, but the statistics of columns have to be asked. The stripe is opened for that.
-    AskColumns,
+    AskColumns {
+        /// The stripe's rows that are not out.
+        live: u32,
+    },
 }
 
 type Statistics<'a> = dyn FnMut(usize) -> Result<Option<(LogicalType, ColumnStatistics)>> + 'a;

@@ -289,12 +289,11 @@ impl<S: Store> StripeScan<S> {
     /// What statistics say of all rows of a stripe, if nothing else is wanted.
     fn known_stripe(&self, at: usize, request: &VectorRequest) -> vector::Result<Option<flow::Summary>> {
         let Some(question) = question(&self.plan, request) else { return Ok(None) };
-        let live = self.live_rows(at);
         let Some(info) = self.store.stripe(at) else { return Ok(None) };
-        match question.of_summary(info.summary, info.row_count, live)? {
+        match question.of_summary(info.summary, info.row_count, || self.live_rows(at))? {
             OfSummary::Unknown => Ok(None),
             OfSummary::Known(known) => Ok(Some(known)),
-            OfSummary::AskColumns => {
+            OfSummary::AskColumns { live } => {
                 let open = self.store.open(at)?;
                 question.of_columns(S::reader(&open), &self.store.bytes(at)?, live)
             }
@@ -314,7 +313,7 @@ impl<S: Store> StripeScan<S> {
         let place = Place { reader: S::reader(open), bytes: &bytes, first_row: *first_row, chunk };
         let out = || positions_out(&self.store, place.rows());
         if let Some(question) = question(&self.plan, request)
-            && let Some(known) = question.of_chunk(&place, out().len())?
+            && let Some(known) = question.of_chunk(&place, || out().len())?
         {
             counters.rows_known += known.rows;
             return Ok(Some(VectorPiece::Known(known)));

@@ -67,7 +67,7 @@ fn words(op: CompareOp, a: &Value, b: &Value, rows: usize) -> Result<Vec<u64>> {
 }
 
 /// A bit for each row, asked in order.
-pub(super) fn by_row(rows: usize, mut f: impl FnMut(usize) -> bool) -> Vec<u64> {
+pub(in crate::expression) fn by_row(rows: usize, mut f: impl FnMut(usize) -> bool) -> Vec<u64> {
     let word = |start: usize| {
         let bits = (start..rows.min(start + 64)).zip(0u32..);
         bits.fold(0u64, |word, (row, bit)| word | (u64::from(f(row)) << bit))

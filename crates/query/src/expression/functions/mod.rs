@@ -19,7 +19,7 @@ use super::function::Function;
 pub(super) use super::node::Output;
 pub(super) use super::value::Value;
 use crate::{Error, Result};
-pub(super) use compare::equal_to_any;
+pub(super) use compare::{by_row, equal_to_any};
 
 /// A function picked for its argument types, with what it may remember (a compiled pattern, say).
 pub(super) trait Compute: Send {

@@ -11,7 +11,7 @@
 use vector::{Values, Vector};
 
 use super::keys::{Form, KeyColumn, KeyValues, KnownCodes, hash_keys};
-use crate::row_container::{IntIndex, NO_CODE, TaggedSlots};
+use crate::row_container::{IntIndex, NO_CODE, TaggedSlots, table_of};
 use crate::{Error, Result, interrupt};
 
 /// The array is made if it has at most this many slots for each kept row, or at most `SMALL` slots.
@@ -229,13 +229,6 @@ impl Chain {
     }
 }
 
-fn zeroed<T: Default + Clone>(len: usize) -> Result<Vec<T>> {
-    let mut slots = Vec::new();
-    slots.try_reserve_exact(len).map_err(|_| Error::out_of_memory(len * size_of::<T>()))?;
-    slots.resize(len, T::default());
-    Ok(slots)
-}
-
 /// Heads with their rows, last first.
 fn heads_reversed(rows: usize) -> impl Iterator<Item = (usize, u32)> {
     (0..rows).rev().map(|row| (row, u32::try_from(row + 1).unwrap_or(UNKNOWN)))
@@ -259,7 +252,7 @@ fn clear_unmatchable(columns: &[KeyColumn], heads: &mut [u32]) {
 }
 
 fn array(coding: KnownCodes, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
-    let mut slots: Vec<u32> = zeroed(usize::try_from(coding.places()).unwrap_or(usize::MAX))?;
+    let mut slots: Vec<u32> = table_of(usize::try_from(coding.places()).unwrap_or(usize::MAX))?;
     let mut codes = Vec::new();
     coding.encode(columns, chain.rows, &mut codes);
     for (row, head) in heads_reversed(codes.len()) {
