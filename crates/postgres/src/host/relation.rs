@@ -154,17 +154,10 @@ impl<'a> Open<'a> {
 
     /// Name of the zero-based column of the table's present row type, dropped columns included.
     pub fn column_name(self, column: u32) -> Option<String> {
-        // SAFETY: the tuple descriptor lives as long as the open relation; the position is checked against
-        // natts.
-        unsafe {
-            let desc = (*self.rel).rd_att;
-            let natts = u32::try_from((*desc).natts).ok()?;
-            if column >= natts {
-                return None;
-            }
-            let attr = (*desc).attrs.as_ptr().add(column as usize);
-            Some(CStr::from_ptr((*attr).attname.data.as_ptr()).to_string_lossy().into_owned())
-        }
+        let attribute = self.columns().get(column as usize)?;
+        // SAFETY: a column's name ends with a NUL byte.
+        let name = unsafe { CStr::from_ptr(attribute.attname.data.as_ptr()) };
+        Some(name.to_string_lossy().into_owned())
     }
 
     /// The table's indexes, in the order in which the server knows them.

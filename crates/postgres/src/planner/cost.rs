@@ -13,6 +13,7 @@ use vector::Predicate;
 
 use super::resolve::{self, Value};
 use super::template::{self, Template};
+use crate::host::relation::has_attribute;
 use crate::host::tree::{List, Node, Typed};
 use crate::storage::directory::outline::Outline;
 use crate::storage::file::pages::BlockRun;
@@ -162,12 +163,11 @@ pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers:
 /// # Safety
 /// The relation is open.
 unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) -> (f64, f64) {
-    const SHIFT: i32 = 7;
     let (mut columns, mut wanted, mut all) = (0.0, 0.0, 0.0);
     // SAFETY: the descriptor belongs to the open relation.
     unsafe {
         let desc = (*relation).rd_att;
-        let whole_row = pg_sys::bms_is_member(SHIFT, attributes);
+        let whole_row = has_attribute(attributes, 0);
         for i in 0..(*desc).natts {
             let attr = &*(*desc).attrs.as_ptr().add(usize::try_from(i).unwrap_or(0));
             if attr.attisdropped {
@@ -179,7 +179,7 @@ unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) ->
             }
             let width = f64::from(if width > 0 { width } else { WIDTH });
             all += width;
-            if whole_row || pg_sys::bms_is_member(i32::from(attr.attnum) + SHIFT, attributes) {
+            if whole_row || has_attribute(attributes, attr.attnum.into()) {
                 wanted += width;
                 columns += 1.0;
             }
@@ -222,9 +222,5 @@ pub fn enabled(cost: f64) -> f64 {
 unsafe fn known(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> Value {
     // SAFETY: the caller's expression; what is made of it is a tree of its own.
     let folded = unsafe { Node::new(pg_sys::estimate_expression_value(root, node)) };
-    match folded.and_then(Node::as_a::<pg_sys::Const>) {
-        None => Value::Unknown,
-        Some(value) if value.constisnull => Value::Null,
-        Some(value) => Value::Datum(value.constvalue),
-    }
+    folded.and_then(Node::as_a::<pg_sys::Const>).map_or(Value::Unknown, |value| Value::of_const(&value))
 }

@@ -16,13 +16,10 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::{cost, index_paths, offered, plan};
 use crate::host::full_errors;
 use crate::host::hooks::Chain;
-use crate::host::relation::Open;
+use crate::host::relation::{Open, has_attribute};
 use crate::options;
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::directory::outline;
-
-/// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
-const ATTRIBUTE_SHIFT: i32 = 7;
 
 /// The least cost of a columnar scan, in units of seq_page_cost (about a microsecond): estimating it,
 /// translating the plan above it, opening a stripe and decoding a chunk.
@@ -139,7 +136,7 @@ unsafe fn offer_columnar(
         let attributes = attributes(rel);
         // Declines xmin, cmin, xmax and cmax. Cold rows have ctid and tableoid.
         if (pg_sys::MaxCommandIdAttributeNumber..=pg_sys::MinTransactionIdAttributeNumber)
-            .any(|attno| pg_sys::bms_is_member(attno + ATTRIBUTE_SHIFT, attributes))
+            .any(|attno| has_attribute(attributes, attno))
         {
             return;
         }

@@ -27,6 +27,13 @@ pub enum Value {
     Datum(Datum),
 }
 
+impl Value {
+    /// The value of a constant.
+    pub fn of_const(constant: &pg_sys::Const) -> Self {
+        if constant.constisnull { Self::Null } else { Self::Datum(constant.constvalue) }
+    }
+}
+
 /// What gives an expression its value.
 type Evaluate<'a> = &'a mut dyn FnMut(*mut pg_sys::Node) -> Value;
 

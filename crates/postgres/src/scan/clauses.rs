@@ -11,6 +11,7 @@ use stripe::scan::ScanClause;
 use vector::Predicate;
 
 use crate::expressions::early_value::EarlyValue;
+use crate::host::tree::Node;
 use crate::planner::resolve::{self, Value};
 use crate::planner::template::{self, Template};
 
@@ -110,8 +111,6 @@ unsafe fn clause(
 
 /// Zero-based attributes that an expression reads.
 unsafe fn reads(node: *mut pg_sys::Node, relid: u32) -> Vec<usize> {
-    // Attribute sets of the server are shifted by this much.
-    const SHIFT: i32 = 7;
     let mut found = Vec::new();
     // SAFETY: a valid expression.
     unsafe {
@@ -119,7 +118,7 @@ unsafe fn reads(node: *mut pg_sys::Node, relid: u32) -> Vec<usize> {
         pg_sys::pull_varattnos(node, relid, &raw mut set);
         let mut member = pg_sys::bms_next_member(set, -1);
         while member >= 0 {
-            found.extend(usize::try_from(member - SHIFT - 1).ok());
+            found.extend(usize::try_from(member + pg_sys::FirstLowInvalidHeapAttributeNumber - 1).ok());
             member = pg_sys::bms_next_member(set, member);
         }
     }
@@ -142,14 +141,9 @@ fn gather(template: &Template, found: &mut dyn FnMut(*mut pg_sys::Node)) {
 pub fn known_now(clauses: &[Clause]) -> Vec<Predicate> {
     let resolved = clauses.iter().map(|clause| {
         let mut constant = |node: *mut pg_sys::Node| {
-            // SAFETY: a valid expression of the plan; the cast follows the tag.
-            unsafe {
-                if (*node).type_ != NodeTag::T_Const {
-                    return Value::Unknown;
-                }
-                let value = &*node.cast::<pg_sys::Const>();
-                if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) }
-            }
+            // SAFETY: a valid expression of the plan.
+            let known = unsafe { Node::new(node) }.and_then(Node::as_a::<pg_sys::Const>);
+            known.map_or(Value::Unknown, |value| Value::of_const(&value))
         };
         // SAFETY: as above; constants outlive the call.
         unsafe { resolve::resolve(&clause.template, &mut constant).predicate }
@@ -169,9 +163,8 @@ pub unsafe fn resolve_all(clauses: &mut [Clause], econtext: *mut pg_sys::ExprCon
         for clause in clauses {
             let values = &clause.values;
             let resolved = resolve::resolve(&clause.template, &mut |node| {
-                if (*node).type_ == NodeTag::T_Const {
-                    let value = &*node.cast::<pg_sys::Const>();
-                    return if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) };
+                if let Some(value) = Node::new(node).and_then(Node::as_a::<pg_sys::Const>) {
+                    return Value::of_const(&value);
                 }
                 // One that fails says nothing: the server's own check of the rows that get there raises its
                 // error.

@@ -7,12 +7,15 @@ use std::ops::Range;
 use stripe::scan::{ColumnOrigin, LoadedChunk};
 use vector::{Selection, Values};
 
+use super::clauses::Clause;
 use super::datums::{self, Fill, RowCheck, Step};
 use super::table::{Column, TableScan};
 use crate::convert::missing_value;
 
 /// What a reader does with the rows of a batch.
 pub struct Use<'a> {
+    /// Whether rows are handed out. If not, only what conditions read is made.
+    pub hands_out: bool,
     /// Whether the server may ask for a row's position.
     pub keep_position: bool,
     /// Attributes that go straight to the result slot, in its order; None where an expression makes the row.
@@ -37,6 +40,9 @@ impl TableScan {
             Selection::All(_) => None,
         };
         for (column, origin) in self.columns.iter_mut().zip(&loaded.origins) {
+            if !using.hands_out && !is_checked(&self.clauses, loaded, column) {
+                continue;
+            }
             let data = &mut column.data;
             match origin {
                 ColumnOrigin::Unwanted => continue,
@@ -72,7 +78,7 @@ impl TableScan {
             }
         }
         self.set_steps(loaded, using.row_checks, picked.as_ref(), &range);
-        self.set_fills(loaded, using.direct);
+        self.set_fills(loaded, using);
         // SAFETY: the relation is open.
         unsafe { self.report_rows_read() };
         loaded.done += count;
@@ -112,7 +118,7 @@ impl TableScan {
     }
 
     /// Where each column's Datums go.
-    fn set_fills(&mut self, loaded: &LoadedChunk, direct: Option<&[usize]>) {
+    fn set_fills(&mut self, loaded: &LoadedChunk, using: &Use<'_>) {
         let batch = &mut self.batch;
         batch.checks.clear();
         batch.fills.clear();
@@ -126,21 +132,14 @@ impl TableScan {
                 nulls: column.data.nulls.as_ptr(),
                 to: column.index,
             };
-            let checked = !batch.steps.is_empty()
-                && (column.in_checks
-                    || loaded
-                        .checks
-                        .iter()
-                        .filter_map(|&at| self.clauses.get(at))
-                        .any(|clause| clause.reads.contains(&column.index)));
-            if checked {
+            if !batch.steps.is_empty() && is_checked(&self.clauses, loaded, column) {
                 batch.checks.push(fill);
             }
-            if column.in_rows && direct.is_none() {
+            if using.hands_out && column.in_rows && using.direct.is_none() {
                 batch.fills.push(fill);
             }
         }
-        for (to, wanted) in direct.unwrap_or_default().iter().enumerate() {
+        for (to, wanted) in using.direct.unwrap_or_default().iter().enumerate() {
             if let Some(column) = self.columns.iter().find(|column| column.index == *wanted) {
                 batch.outputs.push(Fill {
                     values: column.data.values.as_ptr(),
@@ -150,6 +149,12 @@ impl TableScan {
             }
         }
     }
+}
+
+/// Whether a condition that is checked row by row reads a column.
+fn is_checked(clauses: &[Clause], loaded: &LoadedChunk, column: &Column) -> bool {
+    let mut checked = loaded.checks.iter().filter_map(|&at| clauses.get(at));
+    column.in_checks || checked.any(|clause| clause.reads.contains(&column.index))
 }
 
 /// The dictionary codes of a batch's rows in one column, the dictionary's id and its number of entries; None

@@ -17,11 +17,8 @@ use super::hot::Hot;
 use super::store::OwnStripes;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
-use crate::host::relation::Open;
+use crate::host::relation::{Open, has_attribute};
 use crate::table_am::read::own_writes;
-
-/// Attribute sets of the server are shifted by this much.
-pub const SHIFT: i32 = 7;
 
 /// A column that the query looks at.
 pub struct Column {
@@ -59,7 +56,7 @@ pub struct TableScan {
     pub clauses: Vec<Clause>,
     /// Attributes up to here are taken out of hot rows.
     pub hot_columns: i32,
-    /// All conditions, for hot rows.
+    /// Conditions for hot rows: those of `clauses`, to which `RowScan` adds what it checks row by row.
     pub hot_steps: Vec<Step>,
     /// The scan of stripes, once open.
     pub stripes: Option<StripeScan<OwnStripes>>,
@@ -280,9 +277,7 @@ unsafe fn columns_of(rel: Relation, mentioned: &Mentioned) -> Vec<Column> {
     unsafe {
         let desc = (*rel).rd_att;
         let count = usize::try_from((*desc).natts).unwrap_or(0);
-        let has = |set, attno: i16| {
-            pg_sys::bms_is_member(i32::from(attno) + SHIFT, set) || pg_sys::bms_is_member(SHIFT, set)
-        };
+        let has = |set, attno: i16| has_attribute(set, attno.into()) || has_attribute(set, 0);
         for (index, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {
             let (in_rows, in_checks) =
                 (has(mentioned.targets, attribute.attnum), has(mentioned.checked, attribute.attnum));

@@ -38,8 +38,8 @@ pub fn running<T>(may_hand_over: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame
-/// (`calls`).
+/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they may be
+/// held back (`calls`).
 ///
 /// # Safety
 /// On the main thread, inside a running node; the work owns nothing, because an ERROR jumps out of it.
@@ -48,7 +48,7 @@ pub unsafe fn attempt<T>(may_hold_back: bool, work: impl FnOnce() -> T) -> Resul
         // SAFETY: the main thread; the work owns nothing.
         return Ok(unsafe { pg_guard_ffi_boundary(work) });
     }
-    // SAFETY: the main thread; the work owns nothing, and is tame.
+    // SAFETY: the main thread; the work owns nothing, and may be held back.
     let done = unsafe { value_error::attempt(work) };
     done.map_err(|_| Error::Decline("a function of the server's raised an error"))
 }

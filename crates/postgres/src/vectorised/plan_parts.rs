@@ -1,8 +1,8 @@
 //! The parts of a finished plan, for code that walks through one: a node's inputs, the expressions it
 //! computes, and the subtree that a vectorised node stands for.
 //!
-//! Called by `rewrite` before it changes anything, and by `cost`, `privileges` and `unasked_rows` for
-//! finished plans. Invariant: a vectorised node's inputs are the subtree that it keeps.
+//! Called by `replace` before it changes anything, and by `planner_hook`, `cost`, `privileges` and
+//! `unasked_rows` for finished plans. Invariant: a vectorised node's inputs are the subtree that it keeps.
 
 use pgrx::pg_sys::{self, NodeTag};
 

@@ -63,7 +63,7 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
     // SAFETY: the caller's query, which is copied before planning changes it; the statements made here are
     // ours to change.
     unsafe {
-        let nested = OuterPlanning::begin();
+        let outer = OuterPlanning::begin();
         let one_table = candidate::reads_one_table(parse);
         let copy = match candidate::may_be_planned_again(parse, one_table) {
             true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
@@ -84,9 +84,9 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
             && cost::may_be_beaten(stmt, offered.least)
         {
             decorrelate::query(copy);
-            let quiet = VectorFriendlySettings::begin();
+            let settings = VectorFriendlySettings::begin();
             let other = serverside(copy, request);
-            drop(quiet);
+            drop(settings);
             let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
             replace::statement(other);
             if cost::statement(other) < cost::statement(stmt) {
@@ -95,7 +95,7 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
             }
         }
         finish(stmt, moves_back && may_scroll(request.cursor_options));
-        drop(nested);
+        drop(outer);
         stmt
     }
 }

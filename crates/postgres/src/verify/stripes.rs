@@ -120,8 +120,7 @@ fn check_directory(stripes: &[StripeEntry], next_row: u64, blocks: u32, report: 
 
 /// The first block of the stripe that is not the page it should be.
 fn misplaced(entry: &StripeEntry, pages: &Pages) -> Option<u32> {
-    let (mut block, end) =
-        (entry.run.first_block, entry.run.first_block.saturating_add(entry.run.block_count));
+    let (mut block, end) = (entry.run.first_block, entry.run.end());
     while block < end {
         let after = pages.runs.partition_point(|found| found.first_block <= block);
         let found = after.checked_sub(1).and_then(|at| pages.runs.get(at)).filter(|found| {

@@ -1,4 +1,4 @@
-//! The server's trees: expressions and finished plans.
+//! The server's trees: expressions, statements and finished plans.
 //!
 //! `node` has the types by which everybody above goes through them: the promise that a tree is valid is given
 //! once, where it is made a [`Node`], and casts that follow a tag are made here. `list` has the server's

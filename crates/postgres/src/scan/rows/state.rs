@@ -9,9 +9,10 @@ use stripe::scan::LoadedChunk;
 
 use super::parallel::Shared;
 use super::scroll::{self, Scroll};
+use crate::host::relation::has_attribute;
 use crate::scan::datums::{RowCheck, Step};
 use crate::scan::fill_batch::Use;
-use crate::scan::table::{Column, SHIFT, TableScan};
+use crate::scan::table::{Column, TableScan};
 
 /// Where the scan stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl RowScan {
             let output_columns = plain_columns((*plan).scan.plan.targetlist, relid);
             let position = [mentioned.targets, mentioned.checked, mentioned.native]
                 .into_iter()
-                .any(|set| pg_sys::bms_is_member(pg_sys::SelfItemPointerAttributeNumber + SHIFT, set));
+                .any(|set| has_attribute(set, pg_sys::SelfItemPointerAttributeNumber));
             let row_checks = row_checks(custom, relid, &table.columns);
             table.hot_steps.extend(row_checks.iter().map(|check| Step::of(check.state, false)));
             let result_slot = (*custom).ss.ps.ps_ResultTupleSlot;
@@ -119,6 +120,7 @@ impl RowScan {
     pub unsafe fn fill_batch(&mut self) {
         let Some(loaded) = &mut self.loaded else { return };
         let mut using = Use {
+            hands_out: true,
             keep_position: self.keep_position,
             direct: self.direct.then_some(self.output_columns.as_slice()),
             row_checks: &mut self.row_checks,
@@ -218,7 +220,7 @@ unsafe fn cacheable(node: *mut pg_sys::Node, relid: u32, columns: &[Column]) -> 
         if pg_sys::bms_num_members(set) != 1 || pg_sys::contain_volatile_functions(node) {
             return None;
         }
-        let attno = pg_sys::bms_next_member(set, -1) - SHIFT;
+        let attno = pg_sys::bms_next_member(set, -1) + pg_sys::FirstLowInvalidHeapAttributeNumber;
         let index = usize::try_from(attno).ok()?.checked_sub(1)?;
         columns.iter().position(|column| column.index == index)
     }

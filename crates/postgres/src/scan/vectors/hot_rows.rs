@@ -98,7 +98,7 @@ impl VectorScan {
                     }
                     slots::deform(slot, columns);
                     seen += 1;
-                    if passes_native(steps, econtext, slot) {
+                    if passes(steps, econtext, slot) {
                         found += 1;
                     } else {
                         filtered += 1;
@@ -112,20 +112,20 @@ impl VectorScan {
     }
 }
 
-/// Whether a deformed row passes the native ones of these conditions.
+/// Whether a deformed row passes these conditions.
 #[inline]
-unsafe fn passes_native(
+unsafe fn passes(
     steps: &[Step],
     econtext: *mut pg_sys::ExprContext,
     slot: *mut pg_sys::TupleTableSlot,
 ) -> bool {
     // SAFETY: the caller's promise; conditions read what the slot has.
     unsafe {
-        if !steps.iter().any(|step| step.native) {
+        if steps.is_empty() {
             return true;
         }
         slots::forget_row(econtext);
         (*econtext).ecxt_scantuple = slot;
-        steps.iter().filter(|step| step.native).all(|step| slots::passes(step.state, econtext))
+        steps.iter().all(|step| slots::passes(step.state, econtext))
     }
 }

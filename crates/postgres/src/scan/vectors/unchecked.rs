@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::Datum;
 use query::Batch;
 use stripe::scan::{ColumnOrigin, LoadedChunk};
 
@@ -42,8 +43,9 @@ impl VectorScan {
         let mut first = 0u32;
         let count = loaded.selection.len();
         let table = &mut self.table;
-        let mut using = Use { keep_position: false, direct: None, row_checks: &mut [] };
-        // SAFETY: the node is initialised; the batch keeps every pointer readable for its rows.
+        let mut using = Use { hands_out: false, keep_position: false, direct: None, row_checks: &mut [] };
+        // SAFETY: the node is initialised; the batch keeps every pointer readable for its rows. The guarded
+        // loop owns nothing that an ERROR could skip, and the list has room for all that it adds.
         unsafe {
             while (first as usize) < count {
                 table.fill_batch(loaded, &mut using);
@@ -51,17 +53,20 @@ impl VectorScan {
                 if end == 0 {
                     break;
                 }
-                for at in 0..end {
-                    pg_sys::MemoryContextReset((*table.econtext).ecxt_per_tuple_memory);
-                    slots::clear(table.scan_slot);
-                    datums::fill(table.scan_slot, &table.batch.checks, at);
-                    slots::filled(table.scan_slot, table.columns_in_scan_slot);
-                    (*table.econtext).ecxt_scantuple = table.scan_slot;
-                    let mut states = table.batch.steps.iter().map(|step| step.state);
-                    if states.all(|state| pg_sys::ExecQual(state, table.econtext)) {
-                        passed.push(first + at as u32);
+                passed.reserve(end);
+                let (batch, slot, econtext) = (&table.batch, table.scan_slot, table.econtext);
+                pg_guard_ffi_boundary(|| {
+                    for at in 0..end {
+                        slots::forget_row(econtext);
+                        slots::clear(slot);
+                        datums::fill(slot, &batch.checks, at);
+                        slots::filled(slot, table.columns_in_scan_slot);
+                        (*econtext).ecxt_scantuple = slot;
+                        if batch.steps.iter().all(|step| slots::passes(step.state, econtext)) {
+                            passed.push(first + at as u32);
+                        }
                     }
-                }
+                });
                 first += end as u32;
             }
         }

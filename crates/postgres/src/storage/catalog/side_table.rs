@@ -242,7 +242,7 @@ impl SideTable {
         backward: bool,
         step: impl FnMut(&Cursor) -> bool,
     ) {
-        // SAFETY: the caller's promise.
+        // SAFETY: both are open; see `walk_keys`.
         unsafe { walk_by(table, || index.as_ptr(), |_| (), storage_id, limits, backward, step) }
     }
 

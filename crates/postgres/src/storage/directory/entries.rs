@@ -55,6 +55,14 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
     found
 }
 
+/// As `visible`, but without summaries, which can be long and lie elsewhere.
+pub unsafe fn visible_without_summaries(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe { each(storage_id, snapshot, false, |_, entry| found.push(entry)) }
+    found
+}
+
 /// The stripes that this transaction sees as of now, each with the age of its rows. For a stripe that was put
 /// elsewhere it is the age of the oldest version.
 pub fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {

@@ -132,9 +132,9 @@ pub(super) fn oids() -> Oids {
     SideTable::Stripe.oids()
 }
 
-/// Takes the locks on the directory and the proxies that later look-ups need, and opens nothing. Called
-/// before rows get index entries. A unique check asks both while it holds a lock on an index page, and must
-/// not wait there for a heavyweight lock (protocol point 6).
+/// Takes the locks on the directory, the proxies and the delete bitmaps that later look-ups need, and opens
+/// nothing. Called before rows get index entries. A unique check asks both while it holds a lock on an index
+/// page, and must not wait there for a heavyweight lock (protocol point 6).
 pub unsafe fn prepare() {
     // Plain relation locks, kept to the end of the transaction.
     SideTable::Stripe.lock_for_reading();

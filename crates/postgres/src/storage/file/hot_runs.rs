@@ -39,11 +39,8 @@ pub fn pieces(span: Span) -> impl Iterator<Item = Span> {
 
 /// The hot spans below `blocks`, ascending. `runs` are those of every version of the directory's rows.
 pub fn hot_spans(runs: impl IntoIterator<Item = BlockRun>, blocks: BlockNumber) -> Vec<Span> {
-    let mut cold: Vec<(u32, u32)> = runs
-        .into_iter()
-        .filter(|run| run.block_count > 0)
-        .map(|run| (run.first_block, run.first_block.saturating_add(run.block_count)))
-        .collect();
+    let mut cold: Vec<(u32, u32)> =
+        runs.into_iter().filter(|run| run.block_count > 0).map(|run| (run.first_block, run.end())).collect();
     cold.sort_unstable();
     let mut spans = Vec::new();
     let mut at = 1;

@@ -34,6 +34,11 @@ pub struct BlockRun {
 impl BlockRun {
     /// A run of no blocks, as a reservation has it.
     pub const EMPTY: Self = Self { first_block: 0, block_count: 0 };
+
+    /// The block after its last one.
+    pub const fn end(&self) -> BlockNumber {
+        self.first_block.saturating_add(self.block_count)
+    }
 }
 
 impl PageOwner {

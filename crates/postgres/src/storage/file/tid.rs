@@ -16,6 +16,11 @@ pub fn block_of(tid: ItemPointerData) -> u32 {
     (u32::from(tid.ip_blkid.bi_hi) << 16) | u32::from(tid.ip_blkid.bi_lo)
 }
 
+/// Whether two TIDs are the same place.
+pub fn same(one: ItemPointerData, other: ItemPointerData) -> bool {
+    (block_of(one), one.ip_posid) == (block_of(other), other.ip_posid)
+}
+
 /// A TID from block and offset.
 pub fn tid(block: u32, offset: u16) -> ItemPointerData {
     ItemPointerData {

@@ -8,7 +8,6 @@ use super::free;
 use crate::host::buffer;
 use crate::host::relation::Open;
 use crate::storage::file::hot_runs;
-use crate::storage::file::page_header::{self, Header, Parsed};
 use crate::storage::file::pages::BlockRun;
 
 /// How many stripe pages belong to none of these stripes: pages of loads that were rolled back, and of
@@ -20,6 +19,7 @@ pub fn dead_blocks(rel: Open, live: impl Iterator<Item = BlockRun>) -> u32 {
         let mut vmbuffer: pg_sys::Buffer = 0;
         for span in hot_runs::hot_spans(live, rel.block_count()) {
             for block in span.start..span.end {
+                pgrx::check_for_interrupts!();
                 let status =
                     u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer));
                 if status & pg_sys::VISIBILITYMAP_ALL_FROZEN == 0
@@ -27,14 +27,11 @@ pub fn dead_blocks(rel: Open, live: impl Iterator<Item = BlockRun>) -> u32 {
                 {
                     continue;
                 }
-                pgrx::check_for_interrupts!();
                 let buf = buffer::read(rel, block, std::ptr::null_mut());
                 buffer::lock_shared(buf);
-                let parsed = page_header::parse(buffer::bytes(buffer::page(buf)));
+                let owner = free::stripe_owner(buf);
                 buffer::unlock_release(buf);
-                if let Parsed::Ours(Header::Stripe { owner, .. }) = parsed {
-                    dead += u32::from(free::ended(owner.writer));
-                }
+                dead += u32::from(owner.is_some_and(|owner| free::ended(owner.writer)));
             }
         }
         if vmbuffer != 0 {

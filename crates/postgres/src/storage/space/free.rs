@@ -21,7 +21,6 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::directory::{entries, old_versions};
 use crate::storage::file::hot_runs;
 use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
-use crate::storage::file::pages::BlockRun;
 use crate::storage::file::{metapage, visibility_bits};
 
 /// Frees the pages that can be freed, and returns how many.
@@ -37,13 +36,16 @@ pub unsafe fn reclaim(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> u64 
         candidates.retain(|(_, owner)| ended(owner.writer));
         let mut freed = 0;
         if !candidates.is_empty() {
-            let covers = |run: &BlockRun, block: BlockNumber| {
-                block >= run.first_block && block - run.first_block < run.block_count
-            };
+            // Both are searched by block: a table can have a million such pages and thousands of stripes.
             let named = old_versions::holding_pages(storage_id, |entry| {
-                candidates.iter().any(|&(block, _)| covers(&entry.run, block))
+                let at = candidates.partition_point(|&(block, _)| block < entry.run.first_block);
+                candidates.get(at).is_some_and(|&(block, _)| block < entry.run.end())
             });
-            candidates.retain(|&(block, _)| !named.iter().any(|entry| covers(&entry.run, block)));
+            let spans = hot_runs::hot_spans(named.into_iter().map(|entry| entry.run), BlockNumber::MAX);
+            candidates.retain(|&(block, _)| {
+                let at = spans.partition_point(|span| span.end <= block);
+                spans.get(at).is_some_and(|span| span.start <= block)
+            });
             for &(block, owner) in &candidates {
                 pgrx::check_for_interrupts!();
                 if free_page(rel, block, owner, &mut vmbuffer, strategy) {
@@ -61,7 +63,7 @@ pub unsafe fn reclaim(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> u64 
     }
 }
 
-/// Stripe pages, each with its owner, that no version of any row of the directory names.
+/// Stripe pages, each with its owner, that no version of any row of the directory names; ascending.
 unsafe fn unnamed(
     rel: Open,
     storage_id: u64,
@@ -107,7 +109,7 @@ pub unsafe fn give_back(rel: Open, entry: &StripeEntry) {
     unsafe {
         let owner = PageOwner::current(entry.storage_id, entry.first_row);
         let mut vmbuffer: Buffer = 0;
-        let blocks = entry.run.first_block..entry.run.first_block.saturating_add(entry.run.block_count);
+        let blocks = entry.run.first_block..entry.run.end();
         for block in blocks {
             free_page(rel, block, owner, &mut vmbuffer, std::ptr::null_mut());
         }
@@ -117,6 +119,8 @@ pub unsafe fn give_back(rel: Open, entry: &StripeEntry) {
     }
 }
 
+/// Whose stripe page is in a buffer. None if the page is none.
+///
 /// # Safety
 /// The buffer is pinned and locked.
 pub(super) unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {

@@ -27,7 +27,7 @@ pub unsafe fn restore(rel: Open, strategy: pg_sys::BufferAccessStrategy) {
         let blocks = rel.block_count();
         let mut vmbuffer: Buffer = 0;
         for run in entries::all_versions(storage_id).into_iter().map(|entry| entry.run) {
-            let end = run.first_block.saturating_add(run.block_count).min(blocks);
+            let end = run.end().min(blocks);
             for block in run.first_block..end {
                 if u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer)) & BITS
                     == BITS

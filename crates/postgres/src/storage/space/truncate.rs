@@ -54,7 +54,7 @@ pub unsafe fn tail(rel: Open) -> u32 {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
         let blocks = rel.block_count();
         let named = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
-        let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max().unwrap_or(1);
+        let floor = named.map(|run| run.end()).max().unwrap_or(1);
         let empty =
             (floor.max(1)..blocks).rev().take_while(|&block| emptied_pages::seems_empty(rel, block)).count();
         let empty = u32::try_from(empty).unwrap_or(0);
@@ -88,7 +88,7 @@ unsafe fn end_of_rows(rel: Open, storage_id: u64) -> BlockNumber {
     // SAFETY: the table is locked exclusively.
     unsafe {
         let named = entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run);
-        let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max();
+        let floor = named.map(|run| run.end()).max();
         let floor = floor.unwrap_or(1).max(1);
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
         let mut end = rel.block_count();

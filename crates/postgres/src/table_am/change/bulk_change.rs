@@ -27,7 +27,7 @@ use pgrx::pg_sys::{
 
 use super::request::UNCHANGED;
 use super::{cold_change, successor_locks};
-use crate::host::relation::{Open, with_index};
+use crate::host::relation::{Open, has_attribute, with_index};
 use crate::options;
 use crate::storage::change::delete_bitmap::{self, Change, Probe};
 use crate::storage::change::stripe_lock;
@@ -206,8 +206,7 @@ unsafe fn columns_set(rel: Open, range_table: *mut pg_sys::List) -> *mut pg_sys:
         }
         let desc = rel.descriptor();
         if !set.is_null() && !(*desc).constr.is_null() && (*(*desc).constr).has_generated_stored {
-            let columns = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));
-            for column in columns.iter().filter(|column| column.attgenerated != 0) {
+            for column in rel.columns().iter().filter(|column| column.attgenerated != 0) {
                 let member = i32::from(column.attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
                 set = pg_sys::bms_add_member(set, member);
             }
@@ -252,10 +251,7 @@ unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
             }
             let keys = (*form).indkey.values.as_slice(usize::try_from((*form).indnatts).unwrap_or(0));
             !pg_sys::RelationGetIndexPredicate(open.as_ptr()).is_null()
-                || keys.iter().any(|&key| {
-                    let member = i32::from(key) - pg_sys::FirstLowInvalidHeapAttributeNumber;
-                    key == 0 || pg_sys::bms_is_member(member, columns)
-                })
+                || keys.iter().any(|&key| key == 0 || has_attribute(columns, key.into()))
         })
     }
 }

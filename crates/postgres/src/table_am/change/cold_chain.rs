@@ -105,7 +105,7 @@ unsafe fn look(rel: Open, at: ItemPointerData, by: TransactionId) -> Version {
         } else {
             // Updated again, or deleted.
             let next = (*header).t_ctid;
-            let last = tid::block_of(next) == tid::block_of(at) && next.ip_posid == at.ip_posid;
+            let last = tid::same(next, at);
             let by = updater(header);
             if last { Version::Gone } else { Version::Replaced { next, by } }
         };
@@ -137,5 +137,5 @@ unsafe fn lock_hot(rel: Open, at: &mut ItemPointerData, request: &mut LockReques
 }
 
 fn is_in_other_partition(at: ItemPointerData) -> bool {
-    tid::block_of(at) == tid::block_of(OTHER_PARTITION) && at.ip_posid == OTHER_PARTITION.ip_posid
+    tid::same(at, OTHER_PARTITION)
 }

@@ -301,10 +301,8 @@ unsafe fn changes_key(rel: Open, at: ItemPointerData, new: *mut TupleTableSlot) 
                 break;
             }
             let attribute = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
-            let Some(column) = usize::try_from(attribute).ok().and_then(|at| at.checked_sub(1)) else {
-                continue;
-            };
-            let form = (*rel.descriptor()).attrs.as_ptr().add(column);
+            let column = usize::try_from(attribute).ok().and_then(|at| rel.columns().get(at.checked_sub(1)?));
+            let Some(column) = column else { continue };
             let value = |slot: *mut TupleTableSlot| {
                 let mut null = false;
                 let value = pg_sys::slot_getattr(slot, attribute, &raw mut null);
@@ -312,7 +310,7 @@ unsafe fn changes_key(rel: Open, at: ItemPointerData, new: *mut TupleTableSlot) 
             };
             let ((one, one_null), (other, other_null)) = (value(old), value(new));
             changed = one_null != other_null
-                || (!one_null && !compat::same_bytes(one, other, (*form).attbyval, (*form).attlen));
+                || (!one_null && !compat::same_bytes(one, other, column.attbyval, column.attlen));
         }
         pg_sys::ExecDropSingleTupleTableSlot(old);
         pg_sys::bms_free(keys);

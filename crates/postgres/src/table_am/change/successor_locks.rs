@@ -96,7 +96,7 @@ pub(super) unsafe fn follow(rel: Open, mut at: ItemPointerData, mut by: Transact
                     continue;
                 }
                 Conflict::Gone => {
-                    let last = is_at((*header).t_ctid, at);
+                    let last = tid::same((*header).t_ctid, at);
                     version.release();
                     return if last { TM_Result::TM_Deleted } else { TM_Result::TM_Updated };
                 }
@@ -107,10 +107,6 @@ pub(super) unsafe fn follow(rel: Open, mut at: ItemPointerData, mut by: Transact
             (at, by) = next;
         }
     }
-}
-
-fn is_at(one: ItemPointerData, other: ItemPointerData) -> bool {
-    tid::block_of(one) == tid::block_of(other) && one.ip_posid == other.ip_posid
 }
 
 /// A version of a row, its page pinned.
@@ -151,7 +147,7 @@ impl Version {
             let next = (*header).t_ctid;
             let bits = u32::from((*header).t_infomask);
             let is_last = bits & pg_sys::HEAP_XMAX_INVALID != 0
-                || is_at(next, self.tuple.t_self)
+                || tid::same(next, self.tuple.t_self)
                 || tid::is_cold(next)
                 || pg_sys::HeapTupleHeaderIsOnlyLocked(header);
             (!is_last).then(|| (next, updater(header)))

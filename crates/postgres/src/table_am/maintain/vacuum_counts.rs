@@ -125,7 +125,7 @@ impl Counts {
             pg_sys::CommandCounterIncrement();
             let hot = hot_rows::count(rel, PAGES, strategy);
             let now = &raw mut pg_sys::SnapshotSelfData;
-            let stripes = entries::visible(storage_id, now);
+            let stripes = entries::visible_without_summaries(storage_id, now);
             let mut tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
             let oldest_xmin = rel.oldest_xmin();
             let cold = cold(storage_id, &stripes, &mut tombstones, oldest_xmin);

@@ -50,15 +50,10 @@ pub(super) fn numbers(rel: Open) -> Vec<i16> {
         pg_sys::TIMESTAMPOID,
         pg_sys::TIMESTAMPTZOID,
     ];
-    // SAFETY: an open table has a descriptor.
-    unsafe {
-        let desc = rel.descriptor();
-        let attributes = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));
-        let meant = attributes
-            .iter()
-            .filter(|attribute| !attribute.attisdropped && KINDS.contains(&attribute.atttypid));
-        meant.map(|attribute| attribute.attnum).collect()
-    }
+    let meant = |attribute: &&pg_sys::FormData_pg_attribute| {
+        !attribute.attisdropped && KINDS.contains(&attribute.atttypid)
+    };
+    rel.columns().iter().filter(meant).map(|attribute| attribute.attnum).collect()
 }
 
 /// A value of one of these types. The server has widened narrower ones and kept their sign.

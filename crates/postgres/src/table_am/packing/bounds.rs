@@ -20,19 +20,19 @@ use crate::storage::directory::StripeEntry;
 pub(super) fn of(rel: Open, keys: &[SortKey]) -> SortOrder {
     let key = |key: &SortKey| {
         let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
-        // SAFETY: an open table has a descriptor.
-        unsafe {
-            let count = usize::try_from((*rel.descriptor()).natts).ok()?;
-            let attribute = (*rel.descriptor()).attrs.as_slice(count).get(column)?;
-            let ColumnType { logical, type_oid, .. } = ColumnType::of(attribute);
-            let is_known = match logical {
-                LogicalType::Text => type_oid != pg_sys::BPCHAROID && lc_collate_is_c(attribute.attcollation),
-                LogicalType::FixedBytes(_) | LogicalType::Bytes => false,
-                _ => true,
-            };
-            let SortKey { descending, nulls_first, .. } = *key;
-            Some(SortColumn { column, logical, descending, nulls_first, is_known })
-        }
+        let attribute = rel.columns().get(column)?;
+        // SAFETY: a column of an open table.
+        let ColumnType { logical, type_oid, .. } = unsafe { ColumnType::of(attribute) };
+        let is_known = match logical {
+            LogicalType::Text => {
+                // SAFETY: in a transaction.
+                type_oid != pg_sys::BPCHAROID && unsafe { lc_collate_is_c(attribute.attcollation) }
+            }
+            LogicalType::FixedBytes(_) | LogicalType::Bytes => false,
+            _ => true,
+        };
+        let SortKey { descending, nulls_first, .. } = *key;
+        Some(SortColumn { column, logical, descending, nulls_first, is_known })
     };
     SortOrder::new(keys.iter().map_while(key).collect())
 }

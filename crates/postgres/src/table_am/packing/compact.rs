@@ -52,8 +52,7 @@ pub(super) unsafe fn step(rel: Open, keep: u32) -> bool {
         stripes.retain(|(entry, _)| {
             // Everybody must also see its last move, so that a backend that looks for the stripe twice finds
             // it (`entries::find`).
-            Age::of(entry.inserter, oldest) == Age::Everybody
-                && entry.run.first_block.saturating_add(entry.run.block_count) > keep
+            Age::of(entry.inserter, oldest) == Age::Everybody && entry.run.end() > keep
         });
         stripes.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.run.first_block));
         // No run of this many empty pages was found. A stripe nearer the beginning has even fewer empty pages
@@ -92,10 +91,7 @@ pub(super) unsafe fn widen(rel: Open) -> bool {
             // A stripe was moved lately, and its old pages may be the ones that are missing.
             return false;
         }
-        let end = stripes
-            .iter()
-            .map(|(entry, _)| entry.run.first_block.saturating_add(entry.run.block_count))
-            .max();
+        let end = stripes.iter().map(|(entry, _)| entry.run.end()).max();
         let with_room =
             stripes.into_iter().map(|(entry, _)| (emptied_pages::before(rel, entry.run.first_block), entry));
         let Some((room, entry)) = with_room.max_by_key(|(room, _)| *room) else { return false };

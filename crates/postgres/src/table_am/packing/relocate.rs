@@ -124,13 +124,8 @@ pub(super) unsafe fn enter(
 }
 
 /// Zero-based places of the columns that were dropped.
-///
-/// # Safety
-/// A row type.
-unsafe fn dropped_columns(desc: pg_sys::TupleDesc) -> Vec<usize> {
-    // SAFETY: the caller's promise; it has as many attributes as it says.
-    let attributes = unsafe { (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0)) };
-    let places = attributes.iter().enumerate();
+fn dropped_columns(rel: Open) -> Vec<usize> {
+    let places = rel.columns().iter().enumerate();
     places.filter_map(|(at, attribute)| attribute.attisdropped.then_some(at)).collect()
 }
 
@@ -148,7 +143,7 @@ pub(super) unsafe fn write(
         let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
         let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let desc = rel.descriptor();
-        let dropped = dropped_columns(desc);
+        let dropped = dropped_columns(rel);
         let mut columns: Vec<ColumnWriter> =
             ColumnType::of_all(desc).into_iter().map(ColumnWriter::new).collect();
         let mut count = 0;

@@ -4,7 +4,7 @@
 //! Known are those that say so (`sort_marks`), and those whose chunks follow each other by their statistics,
 //! which is as good for scans. Of the others a batch takes the first one that nobody is at work on. It reads
 //! the keys: where the rows turn out to be in order the stripe's row in the directory gets the marks, else
-//! `merge` sorts them into a new stripe. So what a batch has seen to is marked, and it comes to an end; one
+//! `join` sorts them into a new stripe. So what a batch has seen to is marked, and it comes to an end; one
 //! stripe at a time, as its rows are read from anywhere in it. Invariant: as of `stripes`.
 
 use std::cell::RefCell;

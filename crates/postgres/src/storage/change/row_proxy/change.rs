@@ -62,9 +62,7 @@ pub struct Replaced {
 
 impl Replaced {
     fn is(&self, other: &Self) -> bool {
-        tid::block_of(self.successor) == tid::block_of(other.successor)
-            && self.successor.ip_posid == other.successor.ip_posid
-            && self.by == other.by
+        tid::same(self.successor, other.successor) && self.by == other.by
     }
 }
 
@@ -205,10 +203,8 @@ unsafe fn missed(table: Open, proxy: Pinned, result: TM_Result::Type, failure: T
 
 /// What a tombstone means for a transaction that wanted to lock its row.
 fn replaced(tombstone: Proxy, by: TransactionId) -> Outcome {
-    let own = tid::cold_tid(tombstone.row);
-    let same = tid::block_of(own) == tid::block_of(tombstone.successor)
-        && own.ip_posid == tombstone.successor.ip_posid;
-    let result = if same { TM_Result::TM_Deleted } else { TM_Result::TM_Updated };
+    let is_own = tid::same(tid::cold_tid(tombstone.row), tombstone.successor);
+    let result = if is_own { TM_Result::TM_Deleted } else { TM_Result::TM_Updated };
     let failure = TM_FailureData {
         ctid: tombstone.successor,
         xmax: by,

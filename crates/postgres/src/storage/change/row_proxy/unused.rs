@@ -51,7 +51,7 @@ pub unsafe fn remove_unused(rel: Open, storage_id: u64, strategy: BufferAccessSt
         let mut removed = 0;
         if table.block_count() > 0 {
             let mut sweep = Sweep { table, storage_id, strategy, map: 0 };
-            for entry in entries::visible(storage_id, &raw mut pg_sys::SnapshotSelfData) {
+            for entry in entries::visible_without_summaries(storage_id, &raw mut pg_sys::SnapshotSelfData) {
                 let mut rows = entry.first_row..entry.end_row();
                 while let Some(places) = sweep.unused(&mut rows) {
                     let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { break };
