@@ -181,7 +181,8 @@ def run_twins(tally, stage):
     print(f"==> twins of isolation specs, {'every permutation' if every else f'a part of the permutations (SEED={seed})'}", flush=True)
     server = fresh_server("twins", stage)
     try:
-        passed, failed = twins.run(server, files, ROOT / "target/test-results/twins", share=1 if every else TWINS_SHARE, seed=seed)
+        results = ROOT / "target/test-results/twins"
+        passed, failed = twins.run(server, files, results, share=1 if every else TWINS_SHARE, seed=seed)
         if CRASHED.search(server.log.read_text(errors="replace")):
             failed.append("server-stays-up")
     finally:
