@@ -100,7 +100,12 @@ mod tests {
         #[test]
         fn consecutive_values_are_found_as_any(
             keys in proptest::collection::vec(-300i64..300, 0..40),
-            offset in prop_oneof![Just(0i64), Just(i64::MAX - 300), Just(i64::MIN + 300), any::<i32>().prop_map(i64::from)],
+            offset in prop_oneof![
+                Just(0i64),
+                Just(i64::MAX - 300),
+                Just(i64::MIN + 300),
+                any::<i32>().prop_map(i64::from),
+            ],
             first in -400i64..400,
             rows in 1u32..500,
         ) {

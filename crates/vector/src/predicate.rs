@@ -26,6 +26,12 @@ pub enum CompareOp {
     GreaterOrEqual,
 }
 
+impl CompareOp {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
+}
+
 /// A condition on the columns of one source. `column` is a zero-based position in its schema.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predicate {

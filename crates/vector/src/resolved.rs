@@ -171,15 +171,6 @@ mod tests {
         }
     }
 
-    const OPS: [CompareOp; 6] = [
-        CompareOp::Equal,
-        CompareOp::NotEqual,
-        CompareOp::Less,
-        CompareOp::LessOrEqual,
-        CompareOp::Greater,
-        CompareOp::GreaterOrEqual,
-    ];
-
     fn compares(op: CompareOp, left: i128, right: i128) -> bool {
         match op {
             CompareOp::Equal => left == right,
@@ -195,7 +186,7 @@ mod tests {
     #[test]
     fn bounds_between_integers_round_to_the_right_side() {
         for halves in -9i128..=9 {
-            for op in OPS {
+            for op in CompareOp::ALL {
                 let resolved =
                     Resolved::of_integers(C, op, halves.div_euclid(2), halves.rem_euclid(2) == 0, RANGE);
                 assert!(resolved.exact);
@@ -211,7 +202,7 @@ mod tests {
     fn bounds_past_the_column_range_are_decided() {
         for (bound, op) in [RANGE.1 + 1, RANGE.0 - 1, i64::MAX, i64::MIN]
             .into_iter()
-            .flat_map(|bound| OPS.into_iter().map(move |op| (bound, op)))
+            .flat_map(|bound| CompareOp::ALL.into_iter().map(move |op| (bound, op)))
         {
             let resolved = Resolved::of_integers(C, op, i128::from(bound), true, RANGE);
             for value in [RANGE.0, -1, 0, RANGE.1] {
@@ -223,7 +214,7 @@ mod tests {
 
     #[test]
     fn brackets_hold_wherever_the_moved_value_compares() {
-        for op in OPS {
+        for op in CompareOp::ALL {
             let resolved = Resolved::near(C, op, 100, 2);
             assert!(!resolved.exact);
             for value in 90i64..110 {

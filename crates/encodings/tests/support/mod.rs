@@ -197,14 +197,7 @@ fn predicates(column: &Vector) -> Vec<Predicate> {
         }
     }
     scalars.extend(strangers(column.logical));
-    let ops = [
-        CompareOp::Equal,
-        CompareOp::NotEqual,
-        CompareOp::Less,
-        CompareOp::LessOrEqual,
-        CompareOp::Greater,
-        CompareOp::GreaterOrEqual,
-    ];
+    let ops = CompareOp::ALL;
     let mut out = vec![
         Predicate::Always(true),
         Predicate::Always(false),

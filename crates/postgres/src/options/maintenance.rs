@@ -73,7 +73,8 @@ pub fn expect_colcompress(rel: Open, verb: &str) {
             format!("cannot {verb} partitioned table {name} as one"),
             "Its rows are in its partitions.",
             &format!(
-                "Ask for each: SELECT * FROM engine.storage_health WHERE table_name IN (SELECT relid FROM pg_partition_tree('{literal}'))."
+                "Ask for each: SELECT * FROM engine.storage_health \
+                 WHERE table_name IN (SELECT relid FROM pg_partition_tree('{literal}'))."
             ),
         );
     }

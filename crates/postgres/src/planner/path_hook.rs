@@ -16,7 +16,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::{cost, index_paths, offered, plan};
 use crate::host::full_errors;
 use crate::host::hooks::Chain;
-use crate::host::relation::{Open, has_attribute};
+use crate::host::relation::{Open, has_attribute, with_table};
 use crate::options;
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::directory::outline;
@@ -102,11 +102,11 @@ unsafe fn offer(
 ) {
     // SAFETY: the planner holds a lock already; the relation stays open while it is looked at.
     unsafe {
-        let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        if options::is_colcompress(Open::of(relation)) {
-            offer_columnar(root, rel, relation);
-        }
-        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        with_table((*rte).relid, pg_sys::NoLock, |table| {
+            if options::is_colcompress(table) {
+                offer_columnar(root, rel, table.as_ptr());
+            }
+        });
     }
 }
 

@@ -79,7 +79,8 @@ fn look(rel: Open) {
             slot.name,
             rel.quoted_name()
         ),
-        "The rows are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
+        "The rows are in stripes, which logical decoding does not read: \
+         it shows their updates as insertions, and their deletions not at all.",
         UNPACK,
     );
 }

@@ -7,7 +7,7 @@
 use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, Query};
 
-use crate::host::relation::Open;
+use crate::host::relation::with_table;
 use crate::options;
 
 /// True where the query, or one inside it, names a columnar table or what may have one as its child.
@@ -89,14 +89,12 @@ unsafe fn is_small(query: *mut Query) -> bool {
         if !matches!(entry.relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW) {
             return false;
         }
-        let relation = pg_sys::table_open(entry.relid, pg_sys::NoLock as i32);
-        // The option parallel_workers, and children, are not looked for.
-        let simple = (*relation).rd_options.is_null() && !(*(*relation).rd_rel).relhassubclass;
-        let shared_from = pg_sys::min_parallel_table_scan_size.min(pg_sys::min_parallel_index_scan_size);
-        let small =
-            simple && i64::from(Open::of(relation).block_count().max(FEWEST_BLOCKS)) < i64::from(shared_from);
-        pg_sys::table_close(relation, pg_sys::NoLock as i32);
-        small
+        with_table(entry.relid, pg_sys::NoLock, |table| {
+            // The option parallel_workers, and children, are not looked for.
+            let simple = (*table.as_ptr()).rd_options.is_null() && !(*table.form()).relhassubclass;
+            let shared_from = pg_sys::min_parallel_table_scan_size.min(pg_sys::min_parallel_index_scan_size);
+            simple && i64::from(table.block_count().max(FEWEST_BLOCKS)) < i64::from(shared_from)
+        })
     }
 }
 
@@ -115,12 +113,10 @@ unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
             pg_sys::RTEKind::RTE_RELATION => match entry.relkind as u8 {
                 pg_sys::RELKIND_PARTITIONED_TABLE => true,
                 pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
-                    let relation = pg_sys::table_open(entry.relid, pg_sys::NoLock as i32);
-                    let found = (options::is_colcompress(Open::of(relation))
-                        && !Open::of(relation).has_no_file_here())
-                        || (entry.inh && (*(*relation).rd_rel).relhassubclass);
-                    pg_sys::table_close(relation, pg_sys::NoLock as i32);
-                    found
+                    with_table(entry.relid, pg_sys::NoLock, |table| {
+                        (options::is_colcompress(table) && !table.has_no_file_here())
+                            || (entry.inh && (*table.form()).relhassubclass)
+                    })
                 }
                 _ => false,
             },

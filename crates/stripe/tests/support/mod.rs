@@ -285,14 +285,7 @@ pub fn predicate(random: &mut Random, columns: &[Vector], depth: usize) -> Predi
         7 => Predicate::And((0..random.below(4)).map(|_| predicate(random, columns, depth - 1)).collect()),
         8 => Predicate::Or((0..random.below(4)).map(|_| predicate(random, columns, depth - 1)).collect()),
         other => {
-            let op = [
-                CompareOp::Equal,
-                CompareOp::NotEqual,
-                CompareOp::Less,
-                CompareOp::LessOrEqual,
-                CompareOp::Greater,
-                CompareOp::GreaterOrEqual,
-            ][(other as usize + random.index(6)) % 6];
+            let op = CompareOp::ALL[(other as usize + random.index(6)) % 6];
             Predicate::Compare { column, op, value: constant(random, vector) }
         }
     }

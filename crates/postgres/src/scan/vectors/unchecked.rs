@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::Datum;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use query::Batch;
 use stripe::scan::{ColumnOrigin, LoadedChunk};
 

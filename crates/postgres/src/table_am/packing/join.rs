@@ -116,11 +116,14 @@ unsafe fn choose(
 ) -> Result<(Vec<Chosen>, Aim), usize> {
     // SAFETY: as `batch`.
     unsafe {
-        let small = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
+        // Read once for all three questions. Nobody moves rows meanwhile; deaths are looked at again.
+        let mut all = stripes::seen_by_all(rel, storage_id, oldest_xmin);
+        let small = stripes::choose(rel, &all, limit, fewest);
         if !small.is_empty() || keys.is_empty() {
-            return Ok((small, Aim::Fewer));
+            return Ok((stripes::only(all, &small), Aim::Fewer));
         }
-        if let Some(chosen) = unsorted::choose(rel, storage_id, keys, oldest_xmin) {
+        if let Some(at) = unsorted::choose(rel, &all, keys, oldest_xmin) {
+            let chosen = all.swap_remove(at);
             let entry = &chosen.entry;
             if unsorted::is_in_order(rel, entry, keys) {
                 let command = pg_sys::GetCurrentCommandId(true);
@@ -131,7 +134,10 @@ unsafe fn choose(
         }
         // All that do, where a user has asked for it.
         let fewest = if fewest == 1 { fewest } else { settings::stripes() };
-        Ok((overlapping::choose(rel, storage_id, keys, limit, fewest, oldest_xmin), Aim::Apart))
+        let overlapping = overlapping::choose(rel, &all, keys, limit, fewest);
+        let mut chosen = stripes::only(all, &overlapping);
+        chosen.sort_by_key(|stripe| stripe.entry.first_row);
+        Ok((chosen, Aim::Apart))
     }
 }
 

@@ -42,7 +42,8 @@ pub(super) fn of_taking_out(rel: Open) -> Option<(&'static str, &'static str)> {
     }
     if compat::may_outlive_rows() {
         return Some((
-            "The setting old_snapshot_threshold is on: what is moved could vanish for old snapshots that are to meet an ERROR.",
+            "The setting old_snapshot_threshold is on: \
+             what is moved could vanish for old snapshots that are to meet an ERROR.",
             LOCKED,
         ));
     }

@@ -4,12 +4,12 @@
 //! order that the server sorts by, they say that (`bounds`); else the first and the last row of a stripe do,
 //! if it is known as sorted. Invariant: as of `stripes`.
 
-use pgrx::pg_sys::{self, TransactionId};
+use pgrx::pg_sys;
 use stripe::packing::overlapping::{self as choosing, Reach, most_overlapping, one_batch, ranked};
 
 use super::bounds;
 use super::rows::Rows;
-use super::stripes::{self, Chosen};
+use super::stripes::Chosen;
 use super::{index_entries, unsorted};
 use crate::host::memory;
 use crate::host::relation::Open;
@@ -20,20 +20,18 @@ use crate::storage::directory::sort_marks;
 use crate::storage::file::tid;
 use crate::storage::pending_rows::Order;
 
-/// The stripes to sort, by first row number, or none if fewer than `fewest` overlap at any value. At least
+/// The places of the stripes to sort, or none if fewer than `fewest` overlap at any value. At least
 /// two are chosen. A third or later one is chosen only as long as all unique indexes together get at most
 /// `limit` entries, as writers wait while these are made.
 pub(super) unsafe fn choose(
     rel: Open,
-    storage_id: u64,
+    stripes: &[Chosen],
     keys: &[SortKey],
     limit: u32,
     fewest: usize,
-    oldest_xmin: TransactionId,
-) -> Vec<Chosen> {
+) -> Vec<usize> {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
-        let stripes = stripes::seen_by_all(rel, storage_id, oldest_xmin);
         let ranges = ranges(rel, &stripes.iter().map(|stripe| &stripe.entry).collect::<Vec<_>>(), keys);
         let meant = most_overlapping(&ranges, fewest);
         if meant.is_empty() {
@@ -45,10 +43,7 @@ pub(super) unsafe fn choose(
         let is_free = |at: usize| {
             stripe_lock::exclude(rel, &stripes[at].entry).map(|exclusion| exclusion.end(rel)).is_some()
         };
-        let chosen = one_batch(&meant, entries_of, limit.into(), is_free);
-        let mut chosen = stripes::only(stripes, &chosen);
-        chosen.sort_by_key(|stripe| stripe.entry.first_row);
-        chosen
+        one_batch(&meant, entries_of, limit.into(), is_free)
     }
 }
 

@@ -48,28 +48,20 @@ pub(super) fn only(stripes: Vec<Chosen>, places: &[usize]) -> Vec<Chosen> {
     all.filter_map(|(at, stripe)| places.contains(&at).then_some(stripe)).collect()
 }
 
-/// The stripes to join, or none if it is not worth while. `limit`: rows of a full stripe. `fewest`: how many
-/// small ones have to be of one class.
-pub(super) unsafe fn choose(
-    rel: Open,
-    storage_id: u64,
-    limit: u32,
-    fewest: usize,
-    oldest_xmin: TransactionId,
-) -> Vec<Chosen> {
+/// The places of the stripes to join, or none if it is not worth while. `limit`: rows of a full stripe.
+/// `fewest`: how many small ones have to be of one class.
+pub(super) unsafe fn choose(rel: Open, stripes: &[Chosen], limit: u32, fewest: usize) -> Vec<usize> {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
-        let stripes = seen_by_all(rel, storage_id, oldest_xmin);
         let sizes: Vec<StripeSize> = stripes.iter().map(Chosen::size).collect();
         let joining = Joining { rows: limit, bytes: pending_rows::STRIPE_BYTES, fewest };
-        let chosen = joining.choose(&sizes, |at| {
+        joining.choose(&sizes, |at| {
             pgrx::check_for_interrupts!();
             let entry = &stripes[at].entry;
             // A stripe that somebody is at work on is left for later.
             stripe_lock::exclude(rel, entry)?.end(rel);
             Some(estimated_bytes(rel, entry))
-        });
-        only(stripes, &chosen)
+        })
     }
 }
 

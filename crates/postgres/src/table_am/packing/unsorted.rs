@@ -15,7 +15,7 @@ use stripe::packing::sort_order::SortOrder;
 
 use super::bounds;
 use super::rows::Rows;
-use super::stripes::{self, Chosen};
+use super::stripes::Chosen;
 use crate::compat;
 use crate::host::relation::Open;
 use crate::host::{error, relation};
@@ -82,16 +82,16 @@ fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &SortOrder) -> bool {
     }
 }
 
-/// The first stripe that is not known to be sorted by `keys` and that nobody is at work on.
+/// The place of the first stripe that is not known to be sorted by `keys` and that nobody is at work on.
 ///
 /// # Safety
 /// `rel` is locked with ShareUpdateExclusiveLock.
 pub(super) unsafe fn choose(
     rel: Open,
-    storage_id: u64,
+    stripes: &[Chosen],
     keys: &[SortKey],
     oldest_xmin: TransactionId,
-) -> Option<Chosen> {
+) -> Option<usize> {
     // SAFETY: the lock is promised.
     unsafe {
         let mark = sort_marks::of(rel, keys).pop()?;
@@ -102,7 +102,7 @@ pub(super) unsafe fn choose(
                 && is_unknown(rel, &stripe.entry, mark, &bounds)
                 && stripe_lock::exclude(rel, &stripe.entry).map(|exclusion| exclusion.end(rel)).is_some()
         };
-        stripes::seen_by_all(rel, storage_id, oldest_xmin).into_iter().find(is_wanted)
+        stripes.iter().position(is_wanted)
     }
 }
 
