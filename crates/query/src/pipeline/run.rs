@@ -62,7 +62,7 @@ impl<'a> Runner<'a> {
                 let workers = self.pool.start(self.host);
                 parallel = workers > 0;
                 if parallel {
-                    let mut make = |_: &Arc<_>| self::lane(&pipeline, sink);
+                    let mut make = |_: &Arc<_>| self::lane(pipeline, sink);
                     *job = Some(Job::new(self.pool, workers, &mut make)?);
                 }
             }
