@@ -6,8 +6,8 @@
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, Node, Oid};
 
-use crate::compat::aggregate_column as column;
 use crate::convert::varlena;
+use crate::host::catalogs::aggregate_column as column;
 
 mod c {
     use pgrx::pg_sys::{Datum, Expr, Oid};

@@ -7,13 +7,16 @@
 //!   guard, `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
 //! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
 //!   `table_counts` (statistics), `identity` (users)
-//! - nodes, rows and memory: `custom_node`, `slots`, `row_sort`, `memory`
+//! - what the server does for us: `server_locks`, `predicate_locks`, `catalogs`, `relation_file`, `wal`,
+//!   `heap_rewrite`, `partition_pruning`, `replication_slots`, `server_statistics`, `timeouts`
+//! - nodes, rows and memory: `custom_node`, `slots`, `row_sort`, `memory`, `shared_memory`
 //! - without the server: `numbers`, `random`, `icu`, `worker` (threads)
 //!
 //! Invariant: nothing here knows what a stripe is.
 
 pub mod backtraces;
 pub mod buffer;
+pub mod catalogs;
 pub mod collation;
 pub mod critical;
 pub mod custom_node;
@@ -22,6 +25,7 @@ pub mod fmgr;
 pub mod full_errors;
 pub mod guarded_run;
 pub mod heap_am;
+pub mod heap_rewrite;
 pub mod heap_tuple;
 pub mod hooks;
 pub mod icu;
@@ -29,12 +33,21 @@ pub mod identity;
 pub mod memory;
 pub mod nesting;
 pub mod numbers;
+pub mod partition_pruning;
+pub mod predicate_locks;
 pub mod random;
 pub mod relation;
+pub mod relation_file;
+pub mod replication_slots;
 pub mod row_sort;
+pub mod server_locks;
+pub mod server_statistics;
+pub mod shared_memory;
 pub mod slots;
 pub mod subtransaction;
 pub mod table_counts;
+pub mod timeouts;
 pub mod tree;
 pub mod unguarded;
+pub mod wal;
 pub mod worker;

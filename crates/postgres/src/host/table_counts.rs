@@ -2,7 +2,7 @@
 //! something else.
 //!
 //! Called by movers, whose rows are neither new nor gone. The figures wait in this backend until a
-//! transaction has ended. (VACUUM reports by `compat::set_row_counts`.)
+//! transaction has ended. (VACUUM reports by `server_statistics::set_row_counts`.)
 //!
 //! Invariant: nothing is counted if the server does not count for the table.
 

@@ -3,7 +3,7 @@
 use pgrx::PgList;
 use pgrx::pg_sys::{self, FunctionCallInfo, Oid, Relation};
 
-use crate::compat;
+use crate::host::catalogs;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::fmgr;
 use crate::host::relation::Open;
@@ -35,7 +35,7 @@ pub fn columnar_tables(table: Oid) -> Vec<Oid> {
             return vec![table];
         }
         check_owner(table);
-        let all = PgList::<Oid>::from_pg(compat::inheritors(table));
+        let all = PgList::<Oid>::from_pg(catalogs::inheritors(table));
         let found: Vec<Oid> = all.iter_oid().filter(|&table| options::is_columnar(table)).collect();
         if found.is_empty() {
             let rel = pg_sys::relation_open(table, pg_sys::AccessShareLock as i32);

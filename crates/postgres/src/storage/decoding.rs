@@ -14,9 +14,10 @@ use std::cell::Cell;
 
 use pgrx::pg_sys;
 
-use crate::compat::{self, DecodingSlot};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation::Open;
+use crate::host::replication_slots;
+use crate::host::replication_slots::DecodingSlot;
 
 thread_local! {
     /// The transaction that has looked for slots before it changed a row of a stripe.
@@ -50,7 +51,7 @@ pub fn is_decoded(rel: Open) -> Option<DecodingSlot> {
 
 /// A slot that decodes the table now. Another one may come at any time.
 pub fn slot(rel: Open) -> Option<DecodingSlot> {
-    if is_logged(rel) { compat::decoding_slots(1).pop() } else { None }
+    if is_logged(rel) { replication_slots::decoding_slots(1).pop() } else { None }
 }
 
 /// Tells a session once that a change of a row in a stripe is decoded as something else. It is called for

@@ -5,7 +5,7 @@
 
 use pgrx::pg_sys::{self, Oid};
 
-use crate::compat;
+use crate::host::catalogs;
 use crate::host::relation::Open;
 
 /// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
@@ -40,7 +40,7 @@ fn is_listed(table: Oid) -> bool {
         if !pg_sys::get_rel_relispartition(table) {
             return false;
         }
-        let ancestors = compat::partition_ancestors(table);
+        let ancestors = catalogs::partition_ancestors(table);
         let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
         let found = (0..count).any(|at| listed_itself(pg_sys::list_nth_oid(ancestors, at)));
         pg_sys::list_free(ancestors);

@@ -11,7 +11,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Oid};
 
 use super::plan_parts::{computed, inputs};
-use crate::compat;
+use crate::host::catalogs;
 use crate::host::tree::{self, Node, Plan, PlanNode};
 
 /// True where the current user may call every function and aggregate of the subtree.
@@ -43,7 +43,7 @@ fn groups_by(plan: Plan<'_>) -> Vec<Oid> {
 
 fn may_compare(operator: Oid) -> bool {
     // SAFETY: catalog look-ups.
-    unsafe { compat::may_execute(pg_sys::get_opcode(operator)) }
+    unsafe { catalogs::may_execute(pg_sys::get_opcode(operator)) }
 }
 
 /// Whether DISTINCT in an aggregate compares rows of several arguments by what the user may not call; that of
@@ -71,5 +71,5 @@ unsafe extern "C-unwind" fn forbidden(node: *mut pg_sys::Node, context: *mut c_v
 #[pg_guard]
 unsafe extern "C-unwind" fn is_forbidden(function: Oid, _context: *mut c_void) -> bool {
     // SAFETY: a catalog look-up.
-    unsafe { !compat::may_execute(function) }
+    unsafe { !catalogs::may_execute(function) }
 }

@@ -11,10 +11,10 @@ use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
 use query::HostAggregate;
 use vector::Vector;
 
-use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::aggregate::{self as aggregates, Definition};
 use crate::expressions::{calls, foreign_order};
+use crate::host::catalogs;
 use crate::host::tree::Typed;
 use crate::vectorised::attempt::{attempt, batch};
 
@@ -72,7 +72,7 @@ impl ServerAggregate {
         let definition = unsafe { aggregates::definition(call.aggfnoid)? };
         if !built_in
             // SAFETY: a catalog look-up.
-            || !unsafe { compat::may_execute(call.aggfnoid) }
+            || !unsafe { catalogs::may_execute(call.aggfnoid) }
             || call.aggkind as u8 != b'n'
             || call.aggvariadic
             || foreign_order::is_of(call.aggtype)

@@ -15,9 +15,9 @@ use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
 use query::HostFunction;
 use vector::{Values, Vector};
 
-use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::{calls, foreign_order};
+use crate::host::catalogs;
 use crate::host::identity::Identity;
 use crate::host::tree::{self, Node};
 use crate::vectorised::attempt::{self, Results};
@@ -178,7 +178,7 @@ unsafe extern "C-unwind" fn is_forbidden(node: *mut pg_sys::Node, data: *mut c_v
 unsafe extern "C-unwind" fn may_not_call(function: Oid, _data: *mut c_void) -> bool {
     let built_in = function.to_u32() < pg_sys::FirstNormalObjectId;
     // SAFETY: catalog look-ups.
-    unsafe { !built_in || !compat::may_execute(function) || pg_sys::get_func_retset(function) }
+    unsafe { !built_in || !catalogs::may_execute(function) || pg_sys::get_func_retset(function) }
 }
 
 /// The expressions to replace, and their replacements.

@@ -11,10 +11,10 @@
 use pgrx::pg_sys::{self, BlockNumber};
 
 use super::report::{Place, Report};
-use crate::compat;
 use crate::host::buffer;
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation::Open;
+use crate::host::relation_file;
 use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
 
 /// How often a page that looks torn is read again.
@@ -144,7 +144,7 @@ fn on_disk(rel: Open, block: BlockNumber) -> bool {
             if time > 0 {
                 pg_sys::pg_usleep(10_000);
             }
-            compat::read_from_disk(rel, block, &mut image.0);
+            relation_file::read_from_disk(rel, block, &mut image.0);
             pg_sys::PageIsVerifiedExtended(image.0.as_mut_ptr().cast(), block, 0)
         })
     }

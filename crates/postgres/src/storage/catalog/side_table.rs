@@ -17,10 +17,10 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation};
 
 use super::by_heap::may_lack_rows;
 pub use super::row_cursor::{Compare, Cursor};
-use crate::compat;
 use crate::host::error;
 use crate::host::guarded_run::{self, together};
 use crate::host::relation::{Open, with_table};
+use crate::host::relation_file;
 use crate::storage::file::tid;
 
 /// Columns of `engine.stripe`. No catalog has more.
@@ -183,7 +183,7 @@ impl SideTable {
     /// system takes long. If the file is cut off later, a walk finds none.
     unsafe fn has_rows(self, table: Open) -> bool {
         // Its file does not change.
-        let file = compat::file_number(&compat::locator(table));
+        let file = relation_file::file_number(&relation_file::locator(table));
         FILLED.with(|files| {
             let filled = &files[self as usize];
             if filled.get() != file && table.block_count() > 0 {

@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use pgrx::pg_sys::{self, CommandId, ResourceOwner};
 
 use super::delete_bitmap;
-use crate::compat;
 use crate::host::error;
 use crate::host::relation::Open;
+use crate::host::server_locks;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries::Unchangeable;
 use crate::storage::directory::{entries, places};
@@ -71,8 +71,8 @@ fn block_of(first_row: u64) -> u32 {
 fn is_locked(rel: Open, first_row: u64) -> bool {
     // Nobody else moves a temporary table's stripes.
     rel.is_temporary()
-        || compat::holds_page_lock(rel.oid(), block_of(first_row), pg_sys::ShareLock)
-        || compat::holds_page_lock(rel.oid(), ALL, pg_sys::ShareLock)
+        || server_locks::holds_page_lock(rel.oid(), block_of(first_row), pg_sys::ShareLock)
+        || server_locks::holds_page_lock(rel.oid(), ALL, pg_sys::ShareLock)
 }
 
 /// Keeps the stripe of `row` in place to the end of the transaction.
@@ -228,8 +228,8 @@ impl Exclusion {
         // SAFETY: both locks are held.
         unsafe {
             self.block.is_some_and(|block| {
-                compat::page_lock_has_waiters(table, block, pg_sys::ExclusiveLock)
-                    || compat::page_lock_has_waiters(table, ALL, ONE_OF_ALL)
+                server_locks::page_lock_has_waiters(table, block, pg_sys::ExclusiveLock)
+                    || server_locks::page_lock_has_waiters(table, ALL, ONE_OF_ALL)
             })
         }
     }

@@ -8,8 +8,8 @@ use std::ffi::c_void;
 use pgrx::pg_sys::{self, Datum, Snapshot};
 
 use super::{MOVED, RESERVED, StripeEntry};
-use crate::compat;
 use crate::host::error;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::file::pages::BlockRun;
@@ -38,7 +38,7 @@ impl Cursor<'_> {
                 && !pg_sys::TransactionIdIsCurrentTransactionId(writer)
                 && !pg_sys::TransactionIdDidAbort(writer)
             {
-                compat::serializable_missed(rel, writer, snapshot);
+                predicate_locks::serializable_missed(rel, writer, snapshot);
             }
         }
     }

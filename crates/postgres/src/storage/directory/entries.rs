@@ -17,7 +17,7 @@ use super::age::Age;
 use super::cursor::walk;
 use super::places;
 use super::rewrite_horizon::Horizon;
-use crate::compat;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, SideTable};
 use crate::storage::directory;
@@ -385,7 +385,7 @@ pub unsafe fn survey(rel: Open, snapshot: Snapshot, with_summaries: bool) -> Sur
     // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
     unsafe {
         let Some(storage_id) = in_use(rel) else { return survey };
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         walk(storage_id, None, |cursor| {
             let seen = cursor.satisfies(snapshot);
             if !seen {

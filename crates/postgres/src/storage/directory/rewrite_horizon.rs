@@ -16,7 +16,7 @@ use std::cell::Cell;
 use pgrx::pg_sys::{self, CommandId, Snapshot, TransactionId};
 
 use super::age::Age;
-use crate::compat;
+use crate::host::server_locks;
 use crate::host::subtransaction;
 use crate::storage::catalog::side_table::Cursor;
 
@@ -51,7 +51,7 @@ impl Horizon {
             let server = Self::of_server(oldest_xmin);
             let Some(own) = own_snapshots() else { return server };
             let first_command = own.iter().map(|&snapshot| (*snapshot).curcid).min().unwrap_or(0);
-            let exact = Some(Exact { others: compat::oldest_xmin_of_others(), own });
+            let exact = Some(Exact { others: server_locks::oldest_xmin_of_others(), own });
             Self { exact, first_command, ..server }
         }
     }

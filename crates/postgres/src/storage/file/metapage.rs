@@ -14,8 +14,8 @@ use pgrx::pg_sys::{self, Buffer, TransactionId};
 
 use super::page_header::{self, Header, Parsed};
 use super::pages;
-use crate::compat;
 use crate::host::relation::Open;
+use crate::host::relation_file;
 use crate::host::{buffer, error};
 
 /// The limit of row numbers follows from that of virtual block numbers: block 2^31 + row / 256 has to stay
@@ -36,7 +36,7 @@ fn cached(rel: Open) -> Option<u64> {
     // tables have nothing there.
     unsafe {
         let cache = (*rel.as_ptr()).rd_amcache.cast::<Cached>();
-        (!cache.is_null() && (*cache).file_number == compat::file_number(&compat::locator(rel)))
+        (!cache.is_null() && (*cache).file_number == relation_file::file_number(&relation_file::locator(rel)))
             .then(|| (*cache).storage_id)
     }
 }
@@ -49,7 +49,7 @@ fn remember(rel: Open, storage_id: u64) {
                 pg_sys::MemoryContextAllocZero(pg_sys::CacheMemoryContext, size_of::<Cached>());
         }
         let cache = (*rel.as_ptr()).rd_amcache.cast::<Cached>();
-        (*cache).file_number = compat::file_number(&compat::locator(rel));
+        (*cache).file_number = relation_file::file_number(&relation_file::locator(rel));
         (*cache).storage_id = storage_id;
     }
 }

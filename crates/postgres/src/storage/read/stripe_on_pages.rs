@@ -18,9 +18,9 @@ use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Result};
 
 use super::kept_chunk::KeptChunks;
-use crate::compat;
 use crate::host::numbers::NumberMap;
 use crate::host::relation::Open;
+use crate::host::relation_file;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::pages::{self, BlockRun, Expected};
 
@@ -133,7 +133,7 @@ thread_local! {
 
 /// Opens the stripe of a directory entry, or finds it open.
 pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
-    let file = compat::file_number(&compat::locator(rel));
+    let file = relation_file::file_number(&relation_file::locator(rel));
     let key = (file, entry.storage_id, entry.first_row);
     if let Some(found) = OPENED.with_borrow_mut(|opened| opened.find(&key)) {
         return Ok(found);

@@ -11,9 +11,10 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, BlockNumber, Buffer};
 
 use super::{emptied_pages, free};
-use crate::compat;
 use crate::host::buffer;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
+use crate::host::server_locks;
 use crate::storage::file::page_header::{Header, PAYLOAD_BYTES};
 use crate::storage::file::pages::{BLOCK_LIMIT, BlockRun, PageOwner, append_run, format_new};
 
@@ -25,8 +26,8 @@ use crate::storage::file::pages::{BLOCK_LIMIT, BlockRun, PageOwner, append_run, 
 pub unsafe fn write_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
     // SAFETY: the lock is promised.
     unsafe {
-        compat::serializable_write(rel);
-        let may_reuse = compat::holds_lock(rel.oid(), pg_sys::ShareUpdateExclusiveLock);
+        predicate_locks::serializable_write(rel);
+        let may_reuse = server_locks::holds_lock(rel.oid(), pg_sys::ShareUpdateExclusiveLock);
         let reused = if may_reuse { write_to_emptied(rel, bytes, owner, &(1..BLOCK_LIMIT)) } else { None };
         reused.unwrap_or_else(|| append_run(rel, bytes, owner))
     }

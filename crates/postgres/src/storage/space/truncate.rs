@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use pgrx::pg_sys::{self, BlockNumber};
 
 use super::emptied_pages;
-use crate::compat;
 use crate::host::buffer;
+use crate::host::heap_rewrite;
 use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
@@ -58,7 +58,7 @@ pub unsafe fn tail(rel: Open) -> u32 {
         let empty =
             (floor.max(1)..blocks).rev().take_while(|&block| emptied_pages::seems_empty(rel, block)).count();
         let empty = u32::try_from(empty).unwrap_or(0);
-        if empty == 0 || (empty < FEWEST && empty < blocks / PART) || compat::may_outlive_rows() {
+        if empty == 0 || (empty < FEWEST && empty < blocks / PART) || heap_rewrite::may_outlive_rows() {
             return 0;
         }
         let lock = pg_sys::AccessExclusiveLock as i32;

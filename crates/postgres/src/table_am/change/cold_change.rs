@@ -20,9 +20,10 @@ use pgrx::pg_sys::{
 
 use super::request::{ChangeRequest, LockRequest, UNCHANGED};
 use super::{bulk_change, cold_chain, successor_locks};
-use crate::compat;
+use crate::host::catalogs;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy::{self, Outcome, Pinned, Replaced};
 use crate::storage::change::{delete_bitmap, stripe_lock};
@@ -190,7 +191,7 @@ unsafe fn bury(rel: Open, target: &Target, proxy: Pinned, successor: ItemPointer
         let lockers = row_proxy::bury(proxy, successor, cid);
         successor_locks::carry(rel, successor, &lockers);
         let mut at = tid::cold_tid(target.row);
-        compat::serializable_write_row(rel, &raw mut at, tid::block_of(at));
+        predicate_locks::serializable_write_row(rel, &raw mut at, tid::block_of(at));
     }
 }
 
@@ -310,7 +311,7 @@ unsafe fn changes_key(rel: Open, at: ItemPointerData, new: *mut TupleTableSlot) 
             };
             let ((one, one_null), (other, other_null)) = (value(old), value(new));
             changed = one_null != other_null
-                || (!one_null && !compat::same_bytes(one, other, column.attbyval, column.attlen));
+                || (!one_null && !catalogs::same_bytes(one, other, column.attbyval, column.attlen));
         }
         pg_sys::ExecDropSingleTupleTableSlot(old);
         pg_sys::bms_free(keys);

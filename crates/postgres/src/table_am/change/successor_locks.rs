@@ -28,9 +28,9 @@ use pgrx::pg_sys::{
     TransactionId,
 };
 
-use crate::compat;
 use crate::host::heap_tuple::updater;
 use crate::host::relation::Open;
+use crate::host::wal;
 use crate::host::{buffer, critical};
 use crate::storage::change::{delete_bitmap, multixact};
 use crate::storage::file::tid;
@@ -242,7 +242,7 @@ impl Version {
             (*header).t_infomask2 &= !(pg_sys::HEAP_KEYS_UPDATED as u16);
             (*header).t_infomask2 |= xmax.infomask2;
             pg_sys::MarkBufferDirty(self.pin);
-            compat::log_version_locked(Open::of(self.rel), self.pin, &self.tuple, cleared);
+            wal::log_version_locked(Open::of(self.rel), self.pin, &self.tuple, cleared);
             critical::end();
         }
     }

@@ -18,9 +18,9 @@ use pgrx::pg_sys::{self, BlockNumber, IndexBuildCallback, IndexInfo, Relation, S
 
 use super::rows::{self, IndexRows};
 use super::shim;
-use crate::compat;
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation::Open;
+use crate::host::wal;
 use crate::host::{error, full_errors};
 use crate::storage::change::row_proxy;
 use crate::storage::directory::age::Age;
@@ -319,7 +319,7 @@ unsafe fn warn_standbys(rel: Open, concurrent: Option<Snapshot>) {
         let newest =
             movers.reduce(|one, other| if pg_sys::TransactionIdPrecedes(one, other) { other } else { one });
         if let Some(newest) = newest {
-            compat::log_conflict_horizon(rel, newest);
+            wal::log_conflict_horizon(rel, newest);
         }
     }
 }

@@ -9,9 +9,9 @@ use pgrx::pg_sys::{
     TupleTableSlot,
 };
 
-use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::memory;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::{self, Tombstones};
@@ -103,7 +103,7 @@ impl Dead {
         // SAFETY: the snapshot is live. What an MVCC snapshot sees of the proxies does not change, unless an
         // earlier command of this transaction is suspended and goes on (docs/limitations.md).
         unsafe {
-            let Some(seen) = seen.filter(|_| !compat::is_serializable()) else {
+            let Some(seen) = seen.filter(|_| !predicate_locks::is_serializable()) else {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);
             };
             self.asked = self.asked.saturating_add(1);
@@ -321,7 +321,7 @@ unsafe fn fetch_cold(
             }
             &located
         };
-        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        predicate_locks::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
         if !dead.is_there(rel, entry.storage_id, row, snapshot, seen)
             || !moved::is_cold_there(rel, entry, row, snapshot)
         {
@@ -370,7 +370,7 @@ unsafe fn is_there_now(
             Located::Answered => return true,
             Located::Nowhere => return false,
         };
-        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        predicate_locks::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
         let there = row_proxy::is_there(rel, entry.storage_id, row, snapshot)
             && moved::is_cold_there(rel, &entry, row, snapshot);
         if there {

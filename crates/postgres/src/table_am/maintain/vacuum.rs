@@ -26,9 +26,9 @@ use pgrx::pg_sys::{
 use stripe::RowNumbers;
 
 use super::vacuum_counts::{Counts, Hidden};
-use crate::compat;
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation::Open;
+use crate::host::wal;
 use crate::storage::change::row_proxy;
 use crate::storage::change::row_proxy::DeadToAll;
 use crate::storage::directory::{self, old_versions};
@@ -131,7 +131,7 @@ unsafe fn sweep_indexes(rel: Open, counts: &mut Counts, strategy: BufferAccessSt
             return;
         }
         if dead.rows.newest != pg_sys::InvalidTransactionId && rel.needs_wal() {
-            compat::log_conflict_horizon(rel, dead.rows.newest);
+            wal::log_conflict_horizon(rel, dead.rows.newest);
         }
         delete_entries(rel, &mut dead, counts, strategy);
         metapage::set_swept(rel, fingerprint, horizon);

@@ -12,8 +12,8 @@
 use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, TransactionId};
 
 use super::hot_rows;
-use crate::compat;
 use crate::host::relation::{Open, with_index};
+use crate::host::server_statistics;
 use crate::storage::change::row_proxy::{self, DeadToAll, Tombstones};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries;
@@ -134,7 +134,7 @@ impl Counts {
             for counts in &self.indexes {
                 self.correct_index(counts, rows);
             }
-            compat::set_row_counts(rel, rows as i64, (hot.dead + cold.dead) as i64);
+            server_statistics::set_row_counts(rel, rows as i64, (hot.dead + cold.dead) as i64);
         }
     }
 

@@ -16,7 +16,7 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid, VacuumStmt};
 
 use super::{as_owner, join, obstacle};
-use crate::compat;
+use crate::host::catalogs;
 use crate::host::relation::Open;
 use crate::options;
 use crate::table_am::statements::publication;
@@ -64,7 +64,7 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
                 name => pg_sys::RangeVarGetRelidExtended(name, none, missing_ok, None, std::ptr::null_mut()),
             };
             if pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
-                found.extend(PgList::<Oid>::from_pg(compat::inheritors(table)).iter_oid());
+                found.extend(PgList::<Oid>::from_pg(catalogs::inheritors(table)).iter_oid());
             } else {
                 found.push(table);
             }

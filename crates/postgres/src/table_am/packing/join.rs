@@ -28,7 +28,7 @@ use super::rows::Rows;
 use super::statistics::{self, Sum};
 use super::stripes::{self, Chosen};
 use super::{Step, arrival_order, obstacle, overlapping, settings, stop_after, unsorted};
-use crate::compat;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::host::table_counts;
 use crate::options::{self, SortKey};
@@ -327,7 +327,7 @@ unsafe fn replace(
         }
         directory::remove(storage_id, gone.iter().map(|stripe| stripe.place).collect());
         // This must come after the old stripes have left the directory: see `moved::lives_on`.
-        compat::transfer_predicate_locks(rel);
+        predicate_locks::transfer_predicate_locks(rel);
         // VACUUM has work now: it takes away the index entries of the rows' old numbers.
         table_counts::add_dead(rel, moved);
         count(rel, &gone, written, moved);

@@ -15,7 +15,7 @@ use super::process::{Role, begin, in_transaction, rows_of, sleep};
 use super::schedule::{self, Turn};
 use super::settings;
 use super::statistics;
-use crate::compat;
+use crate::host::server_locks;
 
 const LIBRARY: &CStr = c"$libdir/colonnade";
 /// Seconds until the server starts a launcher again that has died.
@@ -114,7 +114,7 @@ unsafe fn is_there(database: Oid) -> bool {
     // SAFETY: a lock that is to be had at once, to the end of the transaction, and a look-up in the catalog
     // cache.
     unsafe {
-        if !compat::lock_database_if_free(database) {
+        if !server_locks::lock_database_if_free(database) {
             return false;
         }
         let cache = pg_sys::SysCacheIdentifier::DATABASEOID as c_int;

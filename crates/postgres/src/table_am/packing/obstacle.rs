@@ -10,8 +10,8 @@
 use crate::host::relation::Open;
 
 use super::index_entries;
-use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::heap_rewrite;
 use crate::storage::{decoding, published};
 
 const LOCKED: &str = "engine.colcompress_merge() packs it under a lock that keeps others out.";
@@ -40,7 +40,7 @@ pub(super) fn of_taking_out(rel: Open) -> Option<(&'static str, &'static str)> {
     if rel.is_temporary() {
         return None;
     }
-    if compat::may_outlive_rows() {
+    if heap_rewrite::may_outlive_rows() {
         return Some((
             "The setting old_snapshot_threshold is on: \
              what is moved could vanish for old snapshots that are to meet an ERROR.",

@@ -2,7 +2,7 @@
 //! is logged and does not end the process.
 //!
 //! Invariant: a session that waits for a worker longer than `deadlock_timeout` cancels the worker's
-//! transaction (`compat::declare_maintenance`), which is rolled back.
+//! transaction (`server_locks::declare_maintenance`), which is rolled back.
 
 use std::ffi::c_int;
 use std::panic::AssertUnwindSafe;
@@ -11,7 +11,7 @@ use pgrx::PgTryBuilder;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 
-use crate::compat;
+use crate::host::timeouts;
 
 /// The longest time that one transaction may take, in milliseconds. Functions of the owner's may never come
 /// to an end.
@@ -117,7 +117,7 @@ pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -
         pg_sys::QueryCancelPending = 0;
         let done = PgTryBuilder::new(AssertUnwindSafe(|| {
             if limited {
-                compat::start_timeout(LONGEST);
+                timeouts::start_timeout(LONGEST);
             }
             Ok(work())
         }))
@@ -129,7 +129,7 @@ pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -
             })
         })
         .execute();
-        compat::stop_timeout();
+        timeouts::stop_timeout();
         if let Err(message) = &done {
             pg_sys::AbortCurrentTransaction();
             end_if_asked();

@@ -15,9 +15,9 @@ use super::order::sorted;
 use super::rows::Rows;
 use super::statistics::{self, Sum};
 use super::{Step, arrival_order, choose_hot_rows, obstacle, stop_after};
-use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::heap_am::heap_guarded;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::host::table_counts;
 use crate::options::{self, SortKey};
@@ -209,7 +209,7 @@ unsafe fn delete(
             }
         }
         row_proxy::insert_buried(storage_id, &stayed, command);
-        compat::transfer_predicate_locks(rel);
+        predicate_locks::transfer_predicate_locks(rel);
         let moved = rows.len() - stayed.len();
         table_counts::take_back_deletions(rel, moved);
         table_counts::add_dead(rel, moved);

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, WalUsage};
 
 use super::settings;
 use super::statistics::{self, Done, Sum};
-use crate::compat::Usage;
+use crate::host::server_statistics::Usage;
 
 /// A round that has begun.
 pub(super) struct Round {

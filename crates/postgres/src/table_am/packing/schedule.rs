@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use pgrx::pg_sys::{self, Oid};
 
 use super::settings;
-use crate::compat::shared_memory::Shared;
+use crate::host::shared_memory::Shared;
 
 /// How many places there are, and how many of them one key may have.
 const PLACES: usize = 2048;

@@ -16,8 +16,8 @@ use stripe::packing::sort_order::SortOrder;
 use super::bounds;
 use super::rows::Rows;
 use super::stripes::Chosen;
-use crate::compat;
 use crate::host::relation::Open;
+use crate::host::relation_file;
 use crate::host::{error, relation};
 use crate::options::SortKey;
 use crate::storage::change::stripe_lock;
@@ -45,7 +45,7 @@ fn is_unknown(rel: Open, entry: &StripeEntry, mark: u64, bounds: &SortOrder) -> 
     if sort_marks::has(rel, entry, mark) {
         return false;
     }
-    let question = (compat::file_number(&compat::locator(rel)), entry.storage_id, mark);
+    let question = (relation_file::file_number(&relation_file::locator(rel)), entry.storage_id, mark);
     let is_known = FOLLOWING.with_borrow_mut(|(asked, known)| {
         if *asked != question {
             *asked = question;

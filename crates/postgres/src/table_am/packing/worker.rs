@@ -21,8 +21,8 @@ use super::round::Round;
 use super::schedule::Turn;
 use super::statistics::{self, Outcome};
 use super::{launcher, obstacle, rebuild_indexes, settings, tidy};
-use crate::compat;
 use crate::host::relation::Open;
+use crate::host::server_locks;
 use crate::options;
 use crate::table_am::statements::slot_creation;
 
@@ -56,7 +56,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         begin(Role::Worker);
         let database = Oid::from(argument.value() as u32);
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, Oid::INVALID, 0);
-        compat::declare_maintenance();
+        server_locks::declare_maintenance();
         adjust_settings();
         let Ok(Some(tables)) = attempt("a database", false, || in_transaction(|| tables())) else { return };
         drop(attempt("a database", false, || in_transaction(|| slot_creation::log_slots())));

@@ -14,8 +14,8 @@ use pgrx::pg_sys::{self, ItemPointerData, TBMIterateResult, TableScanDesc, Tuple
 use super::cold_fetch::ColdFetch;
 use super::moved;
 use super::scan::{self, Scan};
-use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory::StripeEntry;
@@ -59,7 +59,7 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBM
         };
         let snapshot = (*scan).rs_snapshot;
         let rel = Open::of((*scan).rs_rd);
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         for offset in offsets {
             let mut place = tid::tid(block, offset);
             let Some(row) = tid::row_of(place) else { continue };
@@ -94,7 +94,7 @@ unsafe fn is_there(
 ) -> bool {
     // SAFETY: the snapshot is the scan's, the place the caller's.
     unsafe {
-        compat::predicate_lock_tid(rel, place, snapshot, pg_sys::InvalidTransactionId);
+        predicate_locks::predicate_lock_tid(rel, place, snapshot, pg_sys::InvalidTransactionId);
         row_proxy::is_there(rel, entry.storage_id, row, snapshot)
             && moved::is_cold_there(rel, entry, row, snapshot)
     }

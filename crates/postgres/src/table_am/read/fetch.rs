@@ -8,8 +8,8 @@ use pgrx::pg_sys::{self, ItemPointer, Relation, Snapshot, TableScanDesc, TupleTa
 
 use super::locate::{Located, locate};
 use super::{moved, row_versions};
-use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory;
@@ -50,7 +50,7 @@ unsafe extern "C-unwind" fn fetch_cold_version(
         };
         match located {
             Located::Stored(entry) => {
-                compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+                predicate_locks::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
                 if !row_proxy::is_there(rel, entry.storage_id, row, snapshot)
                     || !moved::is_cold_there(rel, &entry, row, snapshot)
                 {

@@ -6,7 +6,7 @@
 use pgrx::pg_sys::{self, Snapshot, TupleTableSlot};
 
 use super::{cold_rows, own_writes};
-use crate::compat;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::stripe_lock;
 use crate::storage::directory::entries;
@@ -71,7 +71,7 @@ pub unsafe fn locate(rel: Open, row: u64, snapshot: Snapshot, slot: *mut TupleTa
             }
             _ => {}
         }
-        if compat::serializable_reads(rel, snapshot) {
+        if predicate_locks::serializable_reads(rel, snapshot) {
             entries::report_missed(rel, storage_id, row, snapshot);
         }
         Located::Nowhere

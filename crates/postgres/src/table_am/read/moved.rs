@@ -24,9 +24,9 @@ use pgrx::pg_sys::{
     self, Buffer, HeapTupleData, ItemPointerData, Snapshot, SnapshotType, TransactionId, TupleTableSlot,
 };
 
-use crate::compat;
 use crate::host::buffer;
 use crate::host::heap_tuple::deleter;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{row_move, row_proxy};
@@ -112,7 +112,7 @@ unsafe fn lives_on(
         while let Some(row) = tid::row_of(place) {
             if serializable {
                 let inserter = pg_sys::InvalidTransactionId;
-                compat::predicate_lock_tid(rel, &raw mut place, snapshot, inserter);
+                predicate_locks::predicate_lock_tid(rel, &raw mut place, snapshot, inserter);
             }
             if !row_proxy::is_there(rel, storage_id, row, snapshot) {
                 return false;
@@ -132,7 +132,7 @@ unsafe fn may_matter(rel: Open, snapshot: Snapshot) -> bool {
         !snapshot.is_null()
             && (*snapshot).snapshot_type == SnapshotType::SNAPSHOT_MVCC
             && (pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId
-                || compat::serializable_reads(rel, snapshot))
+                || predicate_locks::serializable_reads(rel, snapshot))
     }
 }
 
@@ -144,7 +144,7 @@ unsafe fn may_matter(rel: Open, snapshot: Snapshot) -> bool {
 pub unsafe fn is_cold_there(rel: Open, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe {
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         let replaced = entry.replaced_by != pg_sys::InvalidTransactionId;
         if !(serializable || replaced) || !may_matter(rel, snapshot) {
             return true;
@@ -294,7 +294,7 @@ unsafe extern "C-unwind" fn is_there_now(rel: Open, snapshot: Snapshot, tuple: *
         }
         let Some(storage_id) = metapage::storage_id(rel) else { return true };
         let place = row_move::find(storage_id, by, (*tuple).t_self);
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         place.is_none_or(|place| lives_on(rel, storage_id, place, snapshot, serializable))
     }
 }

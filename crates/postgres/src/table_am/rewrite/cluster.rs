@@ -22,7 +22,7 @@ use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
 
 use super::cluster_sort::IndexSort;
 use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
-use crate::compat::{HeapRewrite, RewriteLimits};
+use crate::host::heap_rewrite::{HeapRewrite, RewriteLimits};
 use crate::host::memory;
 use crate::host::relation::Open;
 use crate::host::{error, full_errors};

@@ -5,8 +5,8 @@
 //! - A version that is alive and nobody's successor may become a row of a stripe, with its age.
 //! - A version that a mover has deleted is left out. Its row is in a stripe, and `cold` takes it from there
 //!   with its right age.
-//! - Everything else is copied with its header by the server's rewrite (`compat::HeapRewrite`), which keeps
-//!   chains of versions.
+//! - Everything else is copied with its header by the server's rewrite (`heap_rewrite::HeapRewrite`), which
+//!   keeps chains of versions.
 //!
 //! The table is locked against all others. So a version that is being inserted or deleted is this
 //! transaction's. Another transaction's would be copied, as heap does.
@@ -17,7 +17,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, TransactionId};
 
-use crate::compat::HeapRewrite;
+use crate::host::heap_rewrite::HeapRewrite;
 use crate::host::relation::Open;
 use crate::host::{buffer, guarded_run, heap_tuple};
 use crate::storage::change::row_move;

@@ -21,9 +21,11 @@ use pgrx::pg_sys::{
 };
 
 use super::{ColdHistory, Fate, HotRows, Part, bury_anew};
-use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::heap_rewrite;
+use crate::host::heap_rewrite::{HeapRewrite, RewriteLimits};
 use crate::host::memory;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::options::maintenance;
 use crate::storage::directory::age::Age;
@@ -90,19 +92,24 @@ unsafe fn rewrite(table: Oid, into: Into) {
         pg_sys::CommandCounterIncrement();
         let form = old.form();
         let (space, method, persistence) = ((*form).reltablespace, (*form).relam, (*form).relpersistence);
-        let target =
-            compat::make_new_heap(table, space, method, persistence, pg_sys::AccessExclusiveLock as i32);
+        let target = heap_rewrite::make_new_heap(
+            table,
+            space,
+            method,
+            persistence,
+            pg_sys::AccessExclusiveLock as i32,
+        );
         // Rows get other numbers, and predicate locks on rows are by number.
-        compat::transfer_predicate_locks(old);
+        predicate_locks::transfer_predicate_locks(old);
         // VACUUM must not remove TOAST values of rows that are not taken for dead here.
         let toast = (*form).reltoastrelid;
         if toast != Oid::INVALID {
             pg_sys::LockRelationOid(toast, pg_sys::AccessExclusiveLock as i32);
         }
-        let limits = compat::rewrite_limits(old);
+        let limits = heap_rewrite::rewrite_limits(old);
         copy(old, target, into, &limits);
         pg_sys::table_close(old.as_ptr(), pg_sys::NoLock as i32);
-        compat::finish_heap_swap(table, target, &limits, persistence);
+        heap_rewrite::finish_heap_swap(table, target, &limits, persistence);
         Rewriting::end();
     }
 }

@@ -11,10 +11,11 @@ use std::ffi::c_char;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, MultiXactId, Oid, Relation, TransactionId};
 
-use crate::compat::{self, FileLocator};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation::Open;
+use crate::host::relation_file;
+use crate::host::relation_file::FileLocator;
 use crate::host::subtransaction;
 use crate::options;
 use crate::storage::file::metapage;
@@ -33,7 +34,7 @@ pub unsafe extern "C-unwind" fn set_new_file(
     // there.
     unsafe {
         let rel = Open::of(rel);
-        if compat::file_number(&compat::locator(rel)) != compat::file_number(&*locator) {
+        if relation_file::file_number(&relation_file::locator(rel)) != relation_file::file_number(&*locator) {
             forget_rows(rel);
         }
         heap_guarded!(relation_set_new_filenode(rel.as_ptr(), locator, persistence, freeze_xid, min_multi));

@@ -12,9 +12,10 @@ use std::ptr::null_mut;
 
 use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
 
-use crate::compat;
+use crate::host::catalogs;
 use crate::host::error;
 use crate::host::relation::Open;
+use crate::host::server_locks;
 use crate::options;
 use crate::storage::{pending_rows, published};
 use crate::table_am::maintain::vacuum_counts;
@@ -147,7 +148,7 @@ unsafe fn add_objects(tables: &mut Vec<Oid>, objects: *mut pg_sys::List) {
                     let table = find(name);
                     // ONLY leaves out children, but not partitions.
                     if (*name).inh || is_partitioned(table) {
-                        add_oids(tables, compat::inheritors(table));
+                        add_oids(tables, catalogs::inheritors(table));
                     } else {
                         tables.push(table);
                     }
@@ -172,11 +173,11 @@ unsafe fn add_objects(tables: &mut Vec<Oid>, objects: *mut pg_sys::List) {
 unsafe fn add_changed(tables: &mut Vec<Oid>, table: Oid) {
     // SAFETY: catalog look-ups.
     unsafe {
-        if table == Oid::INVALID || !compat::holds_lock(table, pg_sys::AccessExclusiveLock) {
+        if table == Oid::INVALID || !server_locks::holds_lock(table, pg_sys::AccessExclusiveLock) {
             return;
         }
         if is_partitioned(table) {
-            add_oids(tables, compat::inheritors(table));
+            add_oids(tables, catalogs::inheritors(table));
         } else {
             tables.push(table);
         }
@@ -335,7 +336,7 @@ unsafe fn root_of(table: Oid) -> Option<String> {
         if !pg_sys::get_rel_relispartition(table) {
             return None;
         }
-        let ancestors = compat::partition_ancestors(table);
+        let ancestors = catalogs::partition_ancestors(table);
         let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
         let root = pg_sys::list_nth_oid(ancestors, count.checked_sub(1)?);
         let (schema, name) = (pg_sys::get_rel_namespace(root), pg_sys::get_rel_name(root));

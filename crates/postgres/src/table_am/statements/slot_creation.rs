@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pgrx::pg_sys::{self, Oid, QueryDesc};
 
 use super::publication;
-use crate::compat::shared_memory::Shared;
-use crate::compat::{self, DecodingSlot};
 use crate::host::hooks::Chain;
 use crate::host::relation::Open;
+use crate::host::replication_slots;
+use crate::host::replication_slots::DecodingSlot;
+use crate::host::shared_memory::Shared;
 use crate::host::unguarded::{self, guarded};
 use crate::options;
 use crate::storage::decoding;
@@ -73,7 +74,7 @@ pub unsafe fn expect() {
         let known =
             EXPECTING.with_borrow(|now| now.as_ref().is_some_and(|now| now.transaction == transaction));
         if !known {
-            let known = compat::decoding_slots(usize::MAX);
+            let known = replication_slots::decoding_slots(usize::MAX);
             EXPECTING.set(Some(Expecting { transaction, known }));
             IS_EXPECTING.set(true);
         }
@@ -99,7 +100,7 @@ unsafe fn tell() {
             IS_EXPECTING.set(false);
             return;
         }
-        let slots = compat::decoding_slots(usize::MAX);
+        let slots = replication_slots::decoding_slots(usize::MAX);
         let new: Vec<_> = slots.iter().filter(|slot| !expecting.known.contains(slot)).cloned().collect();
         expecting.known = slots;
         EXPECTING.set(Some(expecting));
@@ -115,7 +116,7 @@ pub unsafe fn log_slots() {
     // SAFETY: in a transaction with a snapshot.
     unsafe {
         let Some(Logged(places)) = LOGGED.get() else { return };
-        let mut new = compat::decoding_slots(places.len());
+        let mut new = replication_slots::decoding_slots(places.len());
         new.retain(|slot| {
             let mut hasher = DefaultHasher::new();
             (pg_sys::MyDatabaseId.to_u32(), &slot.name, &slot.plugin).hash(&mut hasher);

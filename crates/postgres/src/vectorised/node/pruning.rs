@@ -12,8 +12,8 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::compat;
 use crate::expressions::{calls, value_error};
+use crate::host::partition_pruning;
 use crate::host::tree::{self, List, Node, Typed};
 use crate::vectorised::translated::{Reason, Remaining, Values};
 
@@ -92,7 +92,7 @@ pub unsafe fn now(
         // server's to raise, if it ever comes to the Append.
         let may_hand_over =
             *may_hold_back && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
-        let find = || compat::matching_inputs(*state);
+        let find = || partition_pruning::matching_inputs(*state);
         let found = match may_hand_over {
             true => value_error::released(|| value_error::attempt(find)),
             false => Ok(tree::guarded(find)),
@@ -145,7 +145,7 @@ impl Pruning {
             (*node).plan = (*custom).ss.ps.plan;
             (*node).state = estate;
             let count = i32::try_from(inputs).unwrap_or(i32::MAX);
-            let begun = compat::begin_pruning(node, count, partitions.as_ptr());
+            let begun = partition_pruning::begin_pruning(node, count, partitions.as_ptr());
             pg_sys::MemoryContextSwitchTo(previous);
             begun
         };

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pgrx::pg_sys;
 
-use crate::compat::shared_memory::Shared;
+use crate::host::shared_memory::Shared;
 use crate::options::settings::{MAX_THREADS, vectorised_min_rows};
 
 /// Threads are started for work that costs at least as much as reading this many times `vectorised_min_rows`

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use query::{Expression, Plan, SortKey};
 
 use super::{Context, Order, Relation, constants, decline, input, sort, targets};
-use crate::compat;
+use crate::host::catalogs;
 use crate::host::tree::{self, List, Typed};
 use crate::vectorised::translated::{Reason, Remaining};
 
@@ -111,7 +111,7 @@ fn alternatives(tables: List<'_, Typed<'_, pg_sys::PartitionedRelPruneInfo>>) ->
 fn leave_one(table: Typed<'_, pg_sys::PartitionedRelPruneInfo>, steps: List<'_>) -> bool {
     let columns = || {
         // SAFETY: a partition of a table of the statement, which is locked.
-        table.any_partition().map_or(0, |partition| unsafe { compat::partition_key_columns(partition) })
+        table.any_partition().map_or(0, |partition| unsafe { catalogs::partition_key_columns(partition) })
     };
     let is_equality = |step: Typed<'_, pg_sys::PartitionPruneStepOp>| {
         // A hash function of partitions gives eight bytes, what compares four; the numbers of strategies are

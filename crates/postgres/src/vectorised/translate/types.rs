@@ -13,8 +13,8 @@ use query::TextOrder;
 use vector::LogicalType;
 
 use super::decline;
-use crate::compat;
 use crate::convert::ColumnType;
+use crate::host::catalogs;
 use crate::host::collation::lc_collate_is_c;
 use crate::host::icu;
 use crate::host::tree::Node;
@@ -185,12 +185,12 @@ pub fn text_order(collation: Oid) -> Result<TextOrder, Reason> {
         if lc_collate_is_c(collation) {
             return Ok(TextOrder::Bytes);
         }
-        match compat::locale(collation) {
-            compat::Locale::C(locale) => {
+        match catalogs::locale(collation) {
+            catalogs::Locale::C(locale) => {
                 let locale = Locale(locale);
                 Ok(TextOrder::Host(Arc::new(move |a, b| locale.compare(a, b))))
             }
-            compat::Locale::Icu(collator)
+            catalogs::Locale::Icu(collator)
                 if pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 =>
             {
                 let Some(collator) = icu::Collator::new(collator) else {

@@ -31,8 +31,8 @@ use pgrx::pg_sys::{
 };
 
 use super::{Entry, MOST_BYTES, SPAN, TID_BYTES, bit, lookup, set_bit, tid_bytes};
-use crate::compat;
 use crate::host::error;
+use crate::host::predicate_locks;
 use crate::host::relation::{Open, with_table};
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::SideTable;
@@ -336,7 +336,7 @@ impl Claim {
             if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {
                 for row in super::rows_in(self.entry.first_row, &self.bits, 0..u64::MAX) {
                     let mut at = tid::cold_tid(row);
-                    compat::serializable_write_row(rel, &raw mut at, tid::block_of(at));
+                    predicate_locks::serializable_write_row(rel, &raw mut at, tid::block_of(at));
                 }
             }
         }

@@ -12,8 +12,8 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, CommandId, ItemPointerData, Snapshot, SnapshotType, TransactionId};
 
 use super::{Entry, SPAN, bit, claim, rows_in};
-use crate::compat;
 use crate::host::error;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::directory::age::Age;
@@ -96,7 +96,7 @@ pub unsafe fn masks(
     let mut seen = 0;
     // SAFETY: see `walk`; rel is open and the snapshot live.
     unsafe {
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         walk(storage_id, rows, |cursor, entry| {
             seen += 1;
             if sees(cursor, snapshot) {
@@ -120,7 +120,7 @@ pub unsafe fn is_dead(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) 
         if let Some(command) = claim::marked_by(storage_id, row) {
             return kind != SnapshotType::SNAPSHOT_MVCC || command < (*snapshot).curcid;
         }
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         let before = ((*snapshot).xmin, (*snapshot).xmax);
         walk(storage_id, &(row..row + 1), |cursor, entry| {
             if !entry.has(row) {

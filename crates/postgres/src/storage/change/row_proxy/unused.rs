@@ -19,9 +19,9 @@ use stripe::RowNumbers;
 use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData};
 
 use super::{Proxy, live_on_page};
-use crate::compat;
 use crate::host::heap_tuple::is_changed;
 use crate::host::relation::Open;
+use crate::host::wal;
 use crate::host::{buffer, critical};
 use crate::storage::catalog::side_table::{Compare, SideTable};
 use crate::storage::change::{multixact, stripe_lock};
@@ -164,7 +164,7 @@ impl<'a> Sweep<'a> {
                 (*head).pd_flags &= !(pg_sys::PD_PAGE_FULL as u16);
                 pg_sys::MarkBufferDirty(buf);
                 if logged {
-                    compat::log_made_dead(buf, &mut dead);
+                    wal::log_made_dead(buf, &mut dead);
                 }
                 critical::end();
             }

@@ -17,8 +17,8 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId};
 
 use super::{Proxy, make};
-use crate::compat;
 use crate::host::error;
+use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::change::delete_bitmap::{self, Mask};
@@ -171,7 +171,7 @@ unsafe fn collect(
         if SideTable::RowProxy.oids_if_present().is_none() {
             return true;
         }
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         let from = (rows.start > 0).then_some((Compare::AtLeast, rows.start));
         SideTable::RowProxy.walk(storage_id, from, false, |cursor| {
             let proxy = Proxy::at(cursor);
@@ -242,7 +242,7 @@ pub unsafe fn is_there(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot)
             // not overwrite this.
             return true;
         }
-        let serializable = compat::serializable_reads(rel, snapshot);
+        let serializable = predicate_locks::serializable_reads(rel, snapshot);
         // A live proxy answers for its row, wherever it was found.
         let known = make::known_place(storage_id, row).and_then(|place| {
             SideTable::RowProxy.at(place, |cursor| {

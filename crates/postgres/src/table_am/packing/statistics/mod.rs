@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pgrx::pg_sys::{self, Oid};
 
-use crate::compat::shared_memory::Shared;
+use crate::host::shared_memory::Shared;
 
 pub(super) use calls::{begin_call, end_call, tell};
 pub(super) use pending::{Done, begin_round, count, end_round, find_waiting, found_waiting, register};

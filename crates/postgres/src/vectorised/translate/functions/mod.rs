@@ -19,9 +19,9 @@ use super::constants;
 use super::expressions::{self, call};
 use super::scope::Scope;
 use super::{Context, decline, documents, keys, padding, types};
-use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::expressions::foreign_order;
+use crate::host::catalogs;
 use crate::host::tree::{List, Node, Typed};
 use crate::planner::operand;
 use crate::vectorised::host_function::ServerFunction;
@@ -108,7 +108,7 @@ fn host(
     let may_call = unsafe {
         pg_sys::func_volatile(oid) as u8 != pg_sys::PROVOLATILE_VOLATILE
             && built_in
-            && compat::may_execute(oid)
+            && catalogs::may_execute(oid)
     };
     if !may_call {
         return decline(format!("function {name}"));

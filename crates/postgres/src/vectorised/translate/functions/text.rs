@@ -11,8 +11,8 @@ use vector::LogicalType::{self, Bool, Int32, Text};
 
 use super::super::{decline, types};
 use super::Known;
-use crate::compat;
 use crate::convert::varlena;
+use crate::host::catalogs;
 use crate::host::tree::List;
 use crate::vectorised::translated::Reason;
 
@@ -102,7 +102,7 @@ fn case_rule(collation: Oid) -> Result<CaseRule, Reason> {
         if pg_sys::ffi::pg_guard_ffi_boundary(|| lc_ctype_is_c(collation)) {
             return Ok(CaseRule::Ascii);
         }
-        let of_library = matches!(compat::locale(collation), compat::Locale::C(_));
+        let of_library = matches!(catalogs::locale(collation), catalogs::Locale::C(_));
         if collation != pg_sys::DEFAULT_COLLATION_OID || !of_library {
             return decline("letters by another locale than the database's");
         }

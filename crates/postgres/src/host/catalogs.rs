@@ -1,4 +1,4 @@
-//! PostgreSQL 15: what catalogs say about partitions, collations, functions and aggregates.
+//! What catalogs say about partitions, collations, functions and aggregates.
 
 use std::ffi::{c_char, c_void};
 

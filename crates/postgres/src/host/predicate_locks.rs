@@ -1,9 +1,9 @@
-//! PostgreSQL 15: predicate locks, and conflicts of serializable transactions.
+//! Predicate locks, and conflicts of serializable transactions.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BlockNumber, ItemPointer, Relation, Snapshot, TransactionId};
 
-use crate::host::relation::Open;
+use super::relation::Open;
 
 mod c {
     use super::{BlockNumber, ItemPointer, Relation, Snapshot, TransactionId};

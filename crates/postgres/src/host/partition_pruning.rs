@@ -1,4 +1,4 @@
-//! PostgreSQL 15: partitions that are left out when a statement runs.
+//! Partitions that are left out when a statement runs.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;

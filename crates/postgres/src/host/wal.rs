@@ -1,10 +1,10 @@
-//! PostgreSQL 15: WAL records of the server's that we write.
+//! WAL records of the server's that we write.
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, TransactionId};
 
-use super::files::{FileLocator, locator};
-use crate::host::buffer;
-use crate::host::relation::Open;
+use super::buffer;
+use super::relation::Open;
+use super::relation_file::{FileLocator, locator};
 
 /// Logs that the traces of rows which `newest` and older transactions have killed are about to be removed. A
 /// standby replays it by ending queries that may still see such a row. (The record is the one for a btree

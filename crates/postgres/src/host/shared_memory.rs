@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pgrx::pg_guard;
 use pgrx::pg_sys;
 
-use crate::compat;
-use crate::host::hooks::Chain;
+use super::hooks::Chain;
+use super::server_locks::{SHMEM_INIT_LOCK, main_lock};
 
 /// A value of type `T` that all processes share.
 pub struct Shared<T> {
@@ -94,7 +94,7 @@ unsafe extern "C-unwind" fn startup() {
         if let Some(previous) = STARTUP.next() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
         }
-        let lock = compat::main_lock(compat::SHMEM_INIT_LOCK);
+        let lock = main_lock(SHMEM_INIT_LOCK);
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         for_parts(|parts| {
             for part in parts.iter() {

@@ -1,11 +1,11 @@
-//! PostgreSQL 15: a table's rows written anew into another file.
+//! A table's rows written anew into another file.
 
 use std::ffi::{c_char, c_void};
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, TransactionId};
 
-use crate::host::relation::Open;
+use super::relation::Open;
 
 /// Whether rows may be taken away that a snapshot still sees, so that it gets an ERROR
 /// (`old_snapshot_threshold`, which newer servers do not have).

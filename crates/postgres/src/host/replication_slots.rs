@@ -1,8 +1,8 @@
-//! PostgreSQL 15: replication slots.
+//! Replication slots.
 
 use pgrx::pg_sys;
 
-use super::locks::{REPLICATION_SLOT_LOCK, main_lock};
+use super::server_locks::{REPLICATION_SLOT_LOCK, main_lock};
 
 /// A logical replication slot of this database whose output plugin does not go by publications.
 #[derive(Clone, PartialEq, Eq)]

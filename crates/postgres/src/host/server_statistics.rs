@@ -1,9 +1,9 @@
-//! PostgreSQL 15: the cumulative statistics, and what a process has used.
+//! The cumulative statistics, and what a process has used.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 
-use crate::host::relation::Open;
+use super::relation::Open;
 
 /// Sets in the shared statistics how many live and dead rows a table has. Before that, this backend reports
 /// what it has counted and not reported yet. Does nothing if there is no entry.

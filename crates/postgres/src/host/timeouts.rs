@@ -1,4 +1,4 @@
-//! PostgreSQL 15: the server's timeouts.
+//! The server's timeouts.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 

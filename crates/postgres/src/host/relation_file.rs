@@ -1,8 +1,8 @@
-//! PostgreSQL 15: files of relations.
+//! Files of relations.
 
 use pgrx::pg_sys::{self, BlockNumber};
 
-use crate::host::relation::Open;
+use super::relation::Open;
 
 /// Identity of a relation's file: tablespace, database, number.
 pub type FileLocator = pg_sys::RelFileNode;

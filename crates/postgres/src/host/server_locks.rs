@@ -1,4 +1,4 @@
-//! PostgreSQL 15: the server's own locks, locks that this session holds, and what processes say about
+//! The server's own locks, locks that this session holds, and what processes say about
 //! themselves.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
