@@ -318,3 +318,34 @@ pub unsafe fn compared_columns(operation: &SetOp) -> Vec<(i16, Oid, Oid)> {
 pub fn side_column(operation: &SetOp) -> Option<i16> {
     Some(operation.flagColIdx)
 }
+
+/// Makes a path the planner's last choice, because its kind is switched off.
+pub fn switch_off(path: &mut pg_sys::Path) {
+    // SAFETY: a plain number of the server's.
+    let much = unsafe { pg_sys::disable_cost };
+    path.startup_cost += much;
+    path.total_cost += much;
+}
+
+/// Whether a path is of a kind that is switched off.
+pub fn is_switched_off(path: &pg_sys::Path) -> bool {
+    // SAFETY: a plain number of the server's.
+    path.total_cost >= unsafe { pg_sys::disable_cost }
+}
+
+/// Whether an entry of a range table stands for what a query groups by.
+pub fn is_grouping(_entry: &pg_sys::RangeTblEntry) -> bool {
+    false
+}
+
+/// Whether a column that is declared NOT NULL has no NULL.
+///
+/// # Safety
+/// A valid descriptor that has the column, numbered from 0.
+pub unsafe fn has_no_null(descriptor: TupleDesc, column: usize) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { attributes(descriptor).get(column).is_some_and(|column| column.attnotnull) }
+}
+
+/// The type of join that gives the rows of its inner side that have a match.
+pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = None;

@@ -219,3 +219,39 @@ pub unsafe fn compared_columns(operation: &SetOp) -> Vec<(i16, Oid, Oid)> {
 pub fn side_column(_operation: &SetOp) -> Option<i16> {
     None
 }
+
+/// Makes a path the planner's last choice, because its kind is switched off.
+pub fn switch_off(path: &mut pg_sys::Path) {
+    path.disabled_nodes += 1;
+}
+
+/// Whether a path is of a kind that is switched off.
+pub fn is_switched_off(path: &pg_sys::Path) -> bool {
+    path.disabled_nodes > 0
+}
+
+/// Whether an entry of a range table stands for what a query groups by.
+pub fn is_grouping(entry: &pg_sys::RangeTblEntry) -> bool {
+    entry.rtekind == pg_sys::RTEKind::RTE_GROUP
+}
+
+/// Whether a column that is declared NOT NULL has no NULL. The declaration may be one that was not checked.
+///
+/// # Safety
+/// A valid descriptor that has the column, numbered from 0.
+pub unsafe fn has_no_null(descriptor: TupleDesc, column: usize) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if column >= usize::try_from((*descriptor).natts).unwrap_or(0) {
+            return false;
+        }
+        let compact = (&raw const (*descriptor).compact_attrs).cast::<pg_sys::CompactAttribute>();
+        u32::from((*compact.add(column)).attnullability as u8) == ATTNULLABLE_VALID
+    }
+}
+
+/// The server's mark of a NOT NULL constraint that was checked.
+const ATTNULLABLE_VALID: u32 = b'v' as u32;
+
+/// The type of join that gives the rows of its inner side that have a match.
+pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = Some(pg_sys::JoinType::JOIN_RIGHT_SEMI);

@@ -227,6 +227,9 @@ pub fn is_invalid(slot: &pg_sys::ReplicationSlotPersistentData) -> bool {
     slot.invalidated != pg_sys::ReplicationSlotInvalidationCause::RS_INVAL_NONE
 }
 
+/// The type of join that gives the rows of its inner side that have no match.
+pub const RIGHT_ANTI: Option<pg_sys::JoinType::Type> = Some(pg_sys::JoinType::JOIN_RIGHT_ANTI);
+
 /// How many bytes end a record of killed rows. They say whether logical decoding reads the table, as it does
 /// catalogs alone.
 pub const CATALOG_FLAG: usize = 1;

@@ -83,8 +83,7 @@ pub unsafe fn estimate(
         Estimate {
             startup: residual_cost.startup
                 + exact_cost.startup
-                + stripes as f64 * STRIPE * pg_sys::cpu_tuple_cost
-                + if pg_sys::enable_seqscan { 0.0 } else { pg_sys::disable_cost },
+                + stripes as f64 * STRIPE * pg_sys::cpu_tuple_cost,
             disk: (stripe_pages * share * left + hot_pages) * page,
             processor: values * VALUE * pg_sys::cpu_operator_cost
                 + filtered * (ROW * pg_sys::cpu_tuple_cost + residual_cost.per_tuple)
@@ -156,6 +155,9 @@ pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers:
             + estimate.disk
             + estimate.processor / participants
             + path.rows * target.per_tuple;
+        if !pg_sys::enable_seqscan {
+            compat::switch_off(path);
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::compat;
 use crate::storage::directory::outline::Outline;
 
 /// Cost of finding one cold row and handing it on, in units of seq_page_cost.
@@ -98,7 +99,7 @@ unsafe fn reprice(path: *mut pg_sys::Path, tuples: f64, cold: f64, columns: f64)
     // SAFETY: the casts follow the tag; cost settings are plain globals.
     unsafe {
         // A scan whose kind is switched off stays the last choice.
-        if (*path).total_cost >= pg_sys::disable_cost {
+        if compat::is_switched_off(&*path) {
             return;
         }
         let single = ROW + VALUE * columns;

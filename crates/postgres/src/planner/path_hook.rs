@@ -10,6 +10,7 @@
 //! - a unique index finds one row, or any index finds few rows
 //! - small tables whose rows are all hot
 
+use crate::compat;
 use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -244,7 +245,7 @@ unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOpt
             return false;
         };
         (*(*path.as_ptr().cast::<pg_sys::IndexPath>()).indexinfo).unique
-            && path.total_cost < pg_sys::disable_cost
+            && !compat::is_switched_off(&path)
             && pg_sys::relation_has_unique_index_for(
                 root,
                 rel,

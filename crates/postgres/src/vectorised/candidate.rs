@@ -4,6 +4,7 @@
 //! Called by `planner_hook` for every statement, so it only looks at range tables. Invariant: a query that
 //! reads a columnar table is found unless it does so inside a function.
 
+use crate::compat;
 use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, Query};
 
@@ -45,9 +46,9 @@ unsafe fn entries<'a>(query: *mut Query) -> List<'a, Typed<'a, pg_sys::RangeTblE
 pub unsafe fn reads_one_table(query: *mut Query) -> bool {
     // SAFETY: as there.
     unsafe {
-        let entries = entries(query);
-        entries.len() == 1
-            && entries.iter().all(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION)
+        let mut entries = entries(query).iter().filter(|entry| !compat::is_grouping(entry));
+        entries.next().is_some_and(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION)
+            && entries.next().is_none()
             && !(*query).hasSubLinks
             && (*query).cteList.is_null()
     }
@@ -83,7 +84,7 @@ pub unsafe fn may_be_planned_again(query: *mut Query, one_table: bool) -> bool {
 unsafe fn is_small(query: *mut Query) -> bool {
     // SAFETY: the table is locked; its relation is open while its file is measured.
     unsafe {
-        let Some(entry) = entries(query).get(0) else {
+        let Some(entry) = entries(query).iter().find(|entry| !compat::is_grouping(entry)) else {
             return false;
         };
         if !matches!(entry.relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW) {

@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, NodeTag, Query};
 use vector::CompareOp;
 
 use super::{add_subquery, column, conjuncts, is_plain, looks_far_out, pair, reference, sides};
+use crate::compat;
 use crate::host::relation::with_table;
 use crate::host::tree::{Expression as E, List, Node, Targets, Typed};
 use crate::planner::operand;
@@ -156,12 +157,12 @@ unsafe fn declares_not_null(entry: Typed<'_, pg_sys::RangeTblEntry>, attno: i16)
     // SAFETY: the caller's table, which is open while it is looked at.
     unsafe {
         with_table(entry.relid, pg_sys::NoLock, |table| {
-            let column = usize::try_from(attno - 1).ok().and_then(|at| table.columns().get(at));
+            let column = usize::try_from(attno - 1).unwrap_or(usize::MAX);
             // Children of a table that is not partitioned need not have what it declares.
             let children = entry.inh
                 && entry.relkind as u8 == pg_sys::RELKIND_RELATION
                 && (*table.form()).relhassubclass;
-            column.is_some_and(|column| column.attnotnull) && !children
+            compat::has_no_null((*table.as_ptr()).rd_att, column) && !children
         })
     }
 }

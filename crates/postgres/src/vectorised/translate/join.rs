@@ -11,6 +11,7 @@ use query::{Expression, JoinKind, Plan};
 use super::expressions;
 use super::scope::Scope;
 use super::{Context, Order, Relation, decline, functions, input, keys as key_values, subplan, target_list};
+use crate::compat;
 use crate::host::tree::{self, Node, PlanNode, Typed};
 use crate::vectorised::translated::Reason;
 
@@ -88,7 +89,10 @@ fn joined(
     quals: &[Node<'_>],
 ) -> Result<Relation, Reason> {
     let plan = node.plan();
-    let outer_plan = plan.input();
+    // A join that asks which rows of its inner side have a match is one whose sides have changed places.
+    let flipped = is_of_inner(node.jointype);
+    let (outer_plan, inner_plan) =
+        if flipped { (inner_plan, plan.input()) } else { (plan.input(), inner_plan) };
     let kind = existence_kept(kind(node.jointype)?, outer_plan, inner_plan);
     let (quals, after) = match kind {
         JoinKind::Inner => subplan::of_inner_join(quals, plan.conditions()),
@@ -98,7 +102,10 @@ fn joined(
     let mut inner = input(context, inner_plan, Order::Any)?.plain();
     let keys = clauses
         .iter()
-        .map(|&clause| key(context, clause, &outer.columns, &inner.columns))
+        .map(|&clause| match flipped {
+            true => key(context, clause, &inner.columns, &outer.columns).map(|(inner, outer)| (outer, inner)),
+            false => key(context, clause, &outer.columns, &inner.columns),
+        })
         .collect::<Result<(Vec<_>, Vec<_>), Reason>>()?;
     let keys = (key_values::below(&mut outer, keys.0), key_values::below(&mut inner, keys.1));
     let keys = keys.0.into_iter().zip(keys.1).collect::<Vec<_>>();
@@ -108,7 +115,7 @@ fn joined(
         kind.gives_left() && !(kind == JoinKind::Inner && is_far_smaller(outer_plan, inner_plan));
     let (outer_at, inner_at) = if keeps_inner { (0, of_outer.len()) } else { (of_inner.len(), 0) };
     let (outers, inners) = (shifted(&outer.columns, outer_at)?, shifted(&inner.columns, inner_at)?);
-    let of_pairs = Scope::Inputs { outer: &outers, inner: &inners };
+    let of_pairs = sides(flipped, &outers, &inners);
     let mut conditions = expressions::conditions(context, quals, of_pairs)?;
     let calls = |part: &Expression| part.needs_host();
     if conditions.iter().any(calls) || keys.iter().any(|(outer, inner)| calls(outer) || calls(inner)) {
@@ -124,7 +131,7 @@ fn joined(
     }
     // A semi or anti join that keeps its outer side gives only the columns of that side.
     let outers = if kind.gives_left() { outers } else { outer.columns.clone() };
-    let scope = Scope::Inputs { outer: &outers, inner: &inners };
+    let scope = sides(flipped, &outers, &inners);
     let columns = target_list(context, plan, scope)?;
     if kind == JoinKind::Inner && condition.is_none() && after.is_empty() {
         let mut read = vec![false; types.len()];
@@ -222,8 +229,23 @@ fn kind(jointype: pg_sys::JoinType::Type) -> Result<JoinKind, Reason> {
         J::JOIN_FULL => JoinKind::Full,
         J::JOIN_SEMI => JoinKind::Semi,
         J::JOIN_ANTI => JoinKind::Anti,
+        other if compat::RIGHT_SEMI == Some(other) => JoinKind::Semi,
+        other if compat::RIGHT_ANTI == Some(other) => JoinKind::Anti,
         _ => return decline("join type"),
     })
+}
+
+/// Whether a join asks which rows of its inner side have a match.
+fn is_of_inner(jointype: pg_sys::JoinType::Type) -> bool {
+    compat::RIGHT_SEMI == Some(jointype) || compat::RIGHT_ANTI == Some(jointype)
+}
+
+/// What the server calls the outer and the inner side. `flipped`: they have changed places.
+const fn sides<'a>(flipped: bool, outer: &'a [Expression], inner: &'a [Expression]) -> Scope<'a> {
+    match flipped {
+        true => Scope::Inputs { outer: inner, inner: outer },
+        false => Scope::Inputs { outer, inner },
+    }
 }
 
 /// One pair of keys: the sides of an equality, cast to what they are compared as.
