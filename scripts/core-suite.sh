@@ -6,6 +6,7 @@
 # mean.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/apt.sh"
 
 "$ROOT/scripts/setup.sh"
 find_postgres

@@ -7,6 +7,7 @@
 # Only crashes count: an expected output may name what this build has not (lz4 and zstd for TOAST, for one).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/apt.sh"
 
 "$ROOT/scripts/setup.sh"
 find_postgres
