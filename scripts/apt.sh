@@ -6,13 +6,13 @@
 # They name the Debian mirror that the machine uses already. apt checks every list against Debian's keys,
 # which a Debian 12 machine has for later releases, too, and every file against its list.
 
-# The mirrors of Debian itself (not of security updates, nor of other vendors) that this machine uses.
+# The mirrors of Debian and of its security updates (not those of other vendors) that this machine uses.
 debian_mirrors() {
     {
         if [ -f /etc/apt/sources.list ]; then sed -nE 's/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' /etc/apt/sources.list; fi
         find /etc/apt/sources.list.d -name '*.list' -exec sed -nE 's/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' {} +
         find /etc/apt/sources.list.d -name '*.sources' -exec sed -nE 's/^URIs: *//p' {} + | tr ' ' '\n'
-    } 2>/dev/null | grep -E '/debian/?$' | sort -u
+    } 2>/dev/null | grep -E '/debian(-security)?/?$' | sort -u
 }
 
 # Makes private lists in a folder: private_lists FOLDER deb|deb-src SUITE...
@@ -26,7 +26,14 @@ private_lists() {
     mkdir -p "$folder/parts" "$folder/lists/partial" "$folder/cache/archives/partial"
     : >"$folder/sources.list"
     for mirror in $(debian_mirrors); do
-        for suite in "$@"; do printf '%s %s%s %s main\n' "$kind" "$signed" "$mirror" "$suite" >>"$folder/sources.list"; done
+        for suite in "$@"; do
+            # Security updates have mirrors of their own, and suites whose names say so.
+            case $mirror,$suite in
+            *-security*,*-security) ;;
+            *-security*,* | *,*-security) continue ;;
+            esac
+            printf '%s %s%s %s main\n' "$kind" "$signed" "$mirror" "$suite" >>"$folder/sources.list"
+        done
     done
     with_lists "$folder" apt-get -q update || warn "not every package list could be had"
 }
@@ -59,8 +66,8 @@ find_source() {
     if [ -z "$SOURCE" ]; then
         # Debian 12 has 15, Debian 13 has 17, what comes after has 18; no release has 16.
         case $PG_MAJOR in
-        15) suites=(bookworm bookworm-updates oldstable) ;;
-        17) suites=(trixie trixie-updates stable) ;;
+        15) suites=(bookworm bookworm-security bookworm-updates oldstable) ;;
+        17) suites=(trixie trixie-security trixie-updates stable) ;;
         18) suites=(forky testing unstable) ;;
         *) die "Debian has no source of PostgreSQL $PG_MAJOR: set SOURCE to an unpacked source tree of it" ;;
         esac

@@ -114,7 +114,7 @@ unpack_npm() {
 # Fetches a package of Debian 13 and unpacks it into the folder "deb".
 unpack_deb() {
     local version file taken=
-    private_lists "$work/apt" deb trixie stable
+    private_lists "$work/apt" deb trixie trixie-security stable
     for version in "$2" $(listed_versions "$work/apt" show "$1"); do
         if (cd "$work" && with_lists "$work/apt" apt-get -q download "$1=$version"); then
             taken=$version

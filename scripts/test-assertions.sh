@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/apt.sh"
 
-"$ROOT/scripts/setup.sh"
+"$ROOT/scripts/setup.sh" server
 find_postgres
 find_source
 "$ROOT/scripts/build.sh" dev
