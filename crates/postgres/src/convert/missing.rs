@@ -6,12 +6,13 @@
 
 use pgrx::pg_sys::{self, Datum};
 
+use crate::compat;
+
 /// Value and NULL flag of the zero-based column `index`. The Datum lives as long as `descriptor`.
 pub unsafe fn missing_value(descriptor: pg_sys::TupleDesc, index: usize) -> (Datum, bool) {
     // SAFETY: the caller keeps the descriptor alive; the position is checked against its columns.
     unsafe {
-        let count = usize::try_from((*descriptor).natts).unwrap_or(0);
-        let Some(attribute) = (*descriptor).attrs.as_slice(count).get(index) else {
+        let Some(attribute) = compat::attributes(descriptor).get(index) else {
             return (Datum::null(), true);
         };
         if attribute.attisdropped || !attribute.atthasmissing {

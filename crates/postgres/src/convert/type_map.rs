@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use pgrx::pg_sys::{self, Oid};
 use vector::LogicalType;
 
+use crate::compat;
 use crate::host::numbers::NumberMap;
 
 /// How the server holds a value of a column.
@@ -87,7 +88,7 @@ impl ColumnType {
         unsafe {
             let descriptor = pg_sys::CreateTemplateTupleDesc(1);
             pg_sys::TupleDescInitEntry(descriptor, 1, std::ptr::null(), type_oid, -1, 0);
-            let found = Self::of(&*(*descriptor).attrs.as_ptr());
+            let found = Self::of(&compat::attributes(descriptor)[0]);
             pg_sys::FreeTupleDesc(descriptor);
             found
         }
@@ -96,10 +97,7 @@ impl ColumnType {
     /// The types of all columns of a row type, dropped ones included: position = attribute number - 1.
     pub unsafe fn of_all(descriptor: pg_sys::TupleDesc) -> Vec<Self> {
         // SAFETY: the caller keeps the descriptor alive; its array has natts entries.
-        unsafe {
-            let count = usize::try_from((*descriptor).natts).unwrap_or(0);
-            (*descriptor).attrs.as_slice(count).iter().map(|attribute| Self::of(attribute)).collect()
-        }
+        unsafe { compat::attributes(descriptor).iter().map(|attribute| Self::of(attribute)).collect() }
     }
 }
 

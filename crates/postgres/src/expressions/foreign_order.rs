@@ -7,6 +7,7 @@
 
 use pgrx::pg_sys::{self, Oid};
 
+use crate::compat;
 use crate::host::tree::{Expression, Node};
 
 /// Whether comparing or hashing values of a type, or of what it is made of, calls functions that are not
@@ -57,7 +58,7 @@ fn columns_of(kind: Oid) -> Option<Vec<Oid>> {
     unsafe {
         let columns = (*pg_sys::lookup_type_cache(kind, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc;
         let columns = columns.as_ref()?;
-        let columns = columns.attrs.as_slice(usize::try_from(columns.natts).unwrap_or(0));
+        let columns = compat::attributes(std::ptr::from_ref(columns).cast_mut());
         Some(columns.iter().filter(|column| !column.attisdropped).map(|column| column.atttypid).collect())
     }
 }

@@ -5,6 +5,8 @@ use std::ffi::{c_char, c_void};
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 
+use crate::compat::{self, PgLocale};
+
 mod c {
     use pgrx::pg_sys::{List, Oid};
     use std::ffi::c_int;
@@ -26,17 +28,6 @@ pub unsafe fn inheritors(table: pg_sys::Oid) -> *mut pg_sys::List {
     unsafe {
         pg_guard_ffi_boundary(|| c::find_all_inheritors(table, pg_sys::NoLock as i32, std::ptr::null_mut()))
     }
-}
-
-/// The first fields of the server's `pg_locale_struct`.
-#[repr(C)]
-struct PgLocale {
-    provider: c_char,
-    deterministic: bool,
-    /// A `locale_t` if the provider is the C library. ICU's name of the locale if it is ICU.
-    locale: *mut c_void,
-    /// ICU's collator.
-    collator: *const c_void,
 }
 
 /// What orders the text of a collation.
@@ -73,10 +64,7 @@ pub unsafe fn locale(collation: pg_sys::Oid) -> Locale {
 /// Whether the current user may call a function.
 pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
     // SAFETY: a catalog look-up.
-    unsafe {
-        let mode = pg_sys::ACL_EXECUTE;
-        pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), mode) == pg_sys::AclResult::ACLCHECK_OK
-    }
+    unsafe { compat::may_execute(function, pg_sys::GetUserId()) }
 }
 
 /// How many columns the partition key of a partition's table has. 0 if there is none any more.

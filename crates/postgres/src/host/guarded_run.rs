@@ -33,13 +33,6 @@ unsafe extern "C-unwind" {
     pub fn index_close(rel: Relation, lock: c_int);
     pub fn table_slot_create(rel: Relation, list: *mut *mut List) -> *mut TupleTableSlot;
     pub fn ExecDropSingleTupleTableSlot(slot: *mut TupleTableSlot);
-    pub fn index_beginscan(
-        table: Relation,
-        index: Relation,
-        snapshot: Snapshot,
-        keys: c_int,
-        orders: c_int,
-    ) -> IndexScanDesc;
     pub fn index_rescan(
         scan: IndexScanDesc,
         keys: ScanKey,

@@ -6,13 +6,9 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, TransactionId};
 
 use super::relation::Open;
+use crate::compat;
 
-/// Whether rows may be taken away that a snapshot still sees, so that it gets an ERROR
-/// (`old_snapshot_threshold`, which newer servers do not have).
-pub fn may_outlive_rows() -> bool {
-    // SAFETY: a plain setting of the server's.
-    unsafe { pg_sys::old_snapshot_threshold >= 0 }
-}
+pub use crate::compat::may_outlive_rows;
 
 /// The type of `relpersistence` in callbacks.
 pub type Persistence = c_char;
@@ -73,19 +69,7 @@ pub struct RewriteLimits {
 pub fn rewrite_limits(rel: Open) -> RewriteLimits {
     // SAFETY: a question about an open relation.
     unsafe {
-        let (mut oldest_xmin, mut freeze) = (pg_sys::InvalidTransactionId, pg_sys::InvalidTransactionId);
-        let (mut oldest_multi, mut freeze_multi) = Default::default();
-        pg_sys::vacuum_set_xid_limits(
-            rel.as_ptr(),
-            0,
-            0,
-            0,
-            0,
-            &raw mut oldest_xmin,
-            &raw mut oldest_multi,
-            &raw mut freeze,
-            &raw mut freeze_multi,
-        );
+        let (mut oldest_xmin, mut freeze, mut freeze_multi) = compat::rewrite_limits(rel.as_ptr());
         // A snapshot that would get an ERROR from heap pages gets none from stripes. So rows that it sees are
         // not dropped.
         if may_outlive_rows() {

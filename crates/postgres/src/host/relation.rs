@@ -10,6 +10,8 @@ use std::marker::PhantomData;
 
 use pgrx::pg_sys::{self, BlockNumber, Oid, Relation};
 
+use crate::compat;
+
 /// The server's InvalidSubTransactionId.
 const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
@@ -116,7 +118,7 @@ impl<'a> Open<'a> {
     #[inline]
     pub fn columns(self) -> &'a [pg_sys::FormData_pg_attribute] {
         // SAFETY: it is open, and its row type has as many columns as it says.
-        unsafe { (*(*self.rel).rd_att).attrs.as_slice(self.attribute_count()) }
+        unsafe { compat::attributes((*self.rel).rd_att) }
     }
 
     /// How many columns its row type has, dropped ones included.
@@ -222,7 +224,7 @@ impl<'a> Open<'a> {
             (*(*self.rel).rd_rel).relpersistence == pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char
                 && (pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32
                     || ((*self.rel).rd_createSubid == NO_SUBTRANSACTION
-                        && (*self.rel).rd_firstRelfilenodeSubid == NO_SUBTRANSACTION))
+                        && compat::new_file_subtransaction(self.rel) == NO_SUBTRANSACTION))
         }
     }
 

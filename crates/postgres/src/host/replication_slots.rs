@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use super::server_locks::{REPLICATION_SLOT_LOCK, main_lock};
+use crate::compat;
 
 /// A logical replication slot of this database whose output plugin does not go by publications.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
         let slots = (0..count).map(|at| first.add(at)).filter_map(|slot| {
             let data = &(*slot).data;
-            if !(*slot).in_use || data.database != pg_sys::MyDatabaseId || data.invalidated_at != 0 {
+            if !(*slot).in_use || data.database != pg_sys::MyDatabaseId || compat::is_invalid(data) {
                 return None;
             }
             let plugin = text(&data.plugin);

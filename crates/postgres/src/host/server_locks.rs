@@ -4,11 +4,12 @@
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BlockNumber, TransactionId};
 
+use crate::compat;
+
 mod c {
     use pgrx::pg_sys::LOCKTAG;
     use std::ffi::c_int;
     unsafe extern "C-unwind" {
-        pub fn LockHeldByMe(tag: *const LOCKTAG, mode: c_int) -> bool;
         pub fn LockHasWaiters(tag: *const LOCKTAG, mode: c_int, session: bool) -> bool;
     }
 }
@@ -101,7 +102,7 @@ fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type
     // SAFETY: the callers' promise.
     unsafe {
         let tag = lock_tag(table, block, kind);
-        pg_guard_ffi_boundary(|| c::LockHeldByMe(&raw const tag, mode as i32))
+        pg_guard_ffi_boundary(|| compat::holds_lock(&tag, mode as i32))
     }
 }
 

@@ -4,6 +4,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 
 use super::relation::Open;
+use crate::compat;
 
 /// Sets in the shared statistics how many live and dead rows a table has. Before that, this backend reports
 /// what it has counted and not reported yet. Does nothing if there is no entry.
@@ -39,19 +40,14 @@ pub fn set_row_counts(rel: Open, live: i64, dead: i64) {
         if info.is_null() && !(*rel.as_ptr()).pgstat_enabled {
             return;
         }
-        let untold = if info.is_null() {
-            (0, 0)
-        } else {
-            ((*info).t_counts.t_delta_live_tuples, (*info).t_counts.t_delta_dead_tuples)
-        };
+        let untold = if info.is_null() { (0, 0) } else { compat::pending_rows(&*info) };
         pg_guard_ffi_boundary(|| {
             let database =
                 if (*rel.form()).relisshared { pg_sys::Oid::INVALID } else { pg_sys::MyDatabaseId };
             let entry = pgstat_get_entry_ref_locked(RELATION, database, rel.oid(), false);
             if !entry.is_null() {
                 let counts = &raw mut (*(*entry).shared).counts;
-                (*counts).n_live_tuples = live - untold.0;
-                (*counts).n_dead_tuples = dead - untold.1;
+                compat::set_rows(&mut *counts, live - untold.0, dead - untold.1);
                 pgstat_unlock_entry(entry);
             }
         });

@@ -9,6 +9,7 @@
 use pgrx::pg_sys;
 
 use super::relation::Open;
+use crate::compat;
 
 /// The backend's pending counts of a table. Null if they are not kept.
 fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
@@ -45,7 +46,7 @@ pub fn add_dead(rel: Open, rows: usize) {
     unsafe {
         let info = pending(rel);
         if !info.is_null() {
-            (*info).t_counts.t_delta_dead_tuples += i64::try_from(rows).unwrap_or(0);
+            compat::count_dead(&mut *info, i64::try_from(rows).unwrap_or(0));
         }
     }
 }

@@ -13,19 +13,12 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys::{
     DestReceiver, ParamListInfo, PlannedStmt, ProcessUtilityContext, QueryCompletion, QueryDesc,
-    QueryEnvironment, ScanDirection, uint64,
+    QueryEnvironment,
 };
 
 unsafe extern "C-unwind" {
     /// Starts a query's executor.
     pub fn standard_ExecutorStart(query: *mut QueryDesc, flags: c_int);
-    /// Runs the query.
-    pub fn standard_ExecutorRun(
-        query: *mut QueryDesc,
-        direction: ScanDirection::Type,
-        count: uint64,
-        execute_once: bool,
-    );
     /// Fires its AFTER triggers.
     pub fn standard_ExecutorFinish(query: *mut QueryDesc);
     /// Runs a utility statement.

@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, TransactionId};
 use super::buffer;
 use super::relation::Open;
 use super::relation_file::{FileLocator, locator};
+use crate::compat;
 
 /// Logs that the traces of rows which `newest` and older transactions have killed are about to be removed. A
 /// standby replays it by ending queries that may still see such a row. (The record is the one for a btree
@@ -25,7 +26,11 @@ pub fn log_conflict_horizon(rel: Open, newest: TransactionId) {
         let epoch = if newest > next & u64::from(u32::MAX) { epoch.saturating_sub(1) } else { epoch };
         let mut record = ReusePage { locator: locator(rel), block: 0, newest: epoch << 32 | newest };
         pg_sys::XLogBeginInsert();
-        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<ReusePage>() as i32);
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<ReusePage>() as _);
+        let mut flag = [0; compat::CATALOG_FLAG];
+        if !flag.is_empty() {
+            pg_sys::XLogRegisterData(flag.as_mut_ptr().cast(), flag.len() as _);
+        }
         pg_sys::XLogInsert(pg_sys::RmgrIds::RM_BTREE_ID as u8, XLOG_BTREE_REUSE_PAGE);
     }
 }
@@ -62,31 +67,23 @@ pub unsafe fn log_version_locked(rel: Open, page: Buffer, tuple: &pg_sys::HeapTu
         };
         pg_sys::XLogBeginInsert();
         pg_sys::XLogRegisterBuffer(0, page, pg_sys::REGBUF_STANDARD as u8);
-        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<LockUpdated>() as i32);
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<LockUpdated>() as _);
         let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_HEAP2_ID as u8, XLOG_HEAP2_LOCK_UPDATED);
         buffer::set_lsn(buffer::page(page), at);
     }
 }
 
-/// Logs that these line pointers of a heap table's page have been made dead. Their tuples matter to no
-/// snapshot. Called in a critical section, with the page locked for cleanup.
-pub unsafe fn log_made_dead(page: Buffer, offsets: &mut [u16]) {
-    const XLOG_HEAP2_PRUNE: u8 = 0x10;
-    #[repr(C)]
-    struct Prune {
-        newest: TransactionId,
-        redirected: u16,
-        dead: u16,
-    }
-    // SAFETY: the record's data is copied by the server.
+/// Makes these line pointers of a heap table's page dead, and logs that if `logged`. Their tuples matter to
+/// no snapshot. Called in a critical section, with the page locked for cleanup.
+pub unsafe fn make_dead(rel: Open, page: Buffer, offsets: &mut [u16], logged: bool) {
+    // SAFETY: the caller's promise.
     unsafe {
-        let dead = offsets.len() as u16;
-        let mut record = Prune { newest: pg_sys::InvalidTransactionId, redirected: 0, dead };
-        pg_sys::XLogBeginInsert();
-        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<Prune>() as i32);
-        pg_sys::XLogRegisterBuffer(0, page, pg_sys::REGBUF_STANDARD as u8);
-        pg_sys::XLogRegisterBufData(0, offsets.as_mut_ptr().cast(), size_of_val(offsets) as i32);
-        let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_HEAP2_ID as u8, XLOG_HEAP2_PRUNE);
-        buffer::set_lsn(buffer::page(page), at);
+        compat::make_dead(page, offsets);
+        let head = buffer::page(page).cast::<pg_sys::PageHeaderData>();
+        (*head).pd_flags &= !(pg_sys::PD_PAGE_FULL as u16);
+        pg_sys::MarkBufferDirty(page);
+        if logged {
+            compat::log_made_dead(rel.as_ptr(), page, offsets);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use pgrx::PgList;
 use pgrx::pg_sys::{self, FunctionCallInfo, Oid, Relation};
 
+use crate::compat;
 use crate::host::catalogs;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::fmgr;
@@ -90,7 +91,7 @@ fn check_owner(table: Oid) {
     // SAFETY: catalog look-ups; the name is null for an OID that is no relation.
     unsafe {
         let name = pg_sys::get_rel_name(table);
-        if !name.is_null() && !pg_sys::pg_class_ownercheck(table, pg_sys::GetUserId()) {
+        if !name.is_null() && !compat::owns_table(table, pg_sys::GetUserId()) {
             let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
             pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, name);
         }

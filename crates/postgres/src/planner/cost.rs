@@ -13,6 +13,7 @@ use vector::Predicate;
 
 use super::resolve::{self, Value};
 use super::template::{self, Template};
+use crate::compat;
 use crate::host::relation::has_attribute;
 use crate::host::tree::{List, Node, Typed};
 use crate::storage::directory::outline::Outline;
@@ -169,7 +170,7 @@ unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) ->
         let desc = (*relation).rd_att;
         let whole_row = has_attribute(attributes, 0);
         for i in 0..(*desc).natts {
-            let attr = &*(*desc).attrs.as_ptr().add(usize::try_from(i).unwrap_or(0));
+            let attr = &compat::attributes(desc)[usize::try_from(i).unwrap_or(0)];
             if attr.attisdropped {
                 continue;
             }

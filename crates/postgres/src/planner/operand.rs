@@ -8,7 +8,7 @@
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use vector::CompareOp;
 
-use crate::host::collation::lc_collate_is_c;
+use crate::host::collation::orders_bytewise;
 use crate::host::tree::{Expression, Node};
 
 /// What a column's values are, as far as comparisons care.
@@ -272,7 +272,7 @@ pub fn operator_on(
         Kind::Text if family == pg_sys::TEXT_PATTERN_BTREE_FAM_OID.to_u32() => true,
         Kind::Text if equality => deterministic(),
         // SAFETY: a catalog look-up.
-        Kind::Text => unsafe { lc_collate_is_c(collation) },
+        Kind::Text => unsafe { orders_bytewise(collation) },
         Kind::Padded(_) => equality && deterministic(),
         Kind::Bytea => equality,
         _ => true,

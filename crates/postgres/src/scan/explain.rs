@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use super::clauses;
 use super::table::TableScan;
+use crate::compat;
 use crate::host::relation::Open;
 use crate::planner::plan::reason_noted;
 use crate::storage::directory::entries;
@@ -65,7 +66,7 @@ unsafe fn show_columns(scan: &TableScan, es: *mut pg_sys::ExplainState) {
         let mut names: *mut pg_sys::List = std::ptr::null_mut();
         for column in &scan.columns {
             let Ok(at) = i32::try_from(column.index) else { continue };
-            let attribute = (*(*scan.rel).rd_att).attrs.as_ptr().add(column.index);
+            let attribute = &compat::attributes((*scan.rel).rd_att)[column.index];
             debug_assert!(at < (*(*scan.rel).rd_att).natts);
             let name = pg_sys::pstrdup((*attribute).attname.data.as_ptr());
             names = pg_sys::lappend(names, name.cast());

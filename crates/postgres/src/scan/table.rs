@@ -15,6 +15,7 @@ use super::clauses::{self, Clause};
 use super::datums::{Batch, ColumnData, Step};
 use super::hot::Hot;
 use super::store::OwnStripes;
+use crate::compat;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
 use crate::host::relation::{Open, has_attribute};
@@ -232,7 +233,7 @@ impl TableScan {
         // SAFETY: null, or this backend's counters of the open relation.
         unsafe {
             if let Some(statistics) = (*self.rel).pgstat_info.as_mut() {
-                statistics.t_counts.t_tuples_returned += i64::try_from(new).unwrap_or(0);
+                compat::count_returned(statistics, i64::try_from(new).unwrap_or(0));
             }
         }
     }
@@ -276,9 +277,8 @@ unsafe fn columns_of(rel: Relation, mentioned: &Mentioned) -> Vec<Column> {
     // SAFETY: the descriptor belongs to the open relation.
     unsafe {
         let desc = (*rel).rd_att;
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
         let has = |set, attno: i16| has_attribute(set, attno.into()) || has_attribute(set, 0);
-        for (index, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {
+        for (index, attribute) in compat::attributes(desc).iter().enumerate() {
             let (in_rows, in_checks) =
                 (has(mentioned.targets, attribute.attnum), has(mentioned.checked, attribute.attnum));
             if attribute.attisdropped || !(in_rows || in_checks || has(mentioned.native, attribute.attnum)) {

@@ -14,6 +14,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys;
 
+use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation::Open;
 use crate::host::replication_slots;
@@ -59,12 +60,9 @@ pub fn slot(rel: Open) -> Option<DecodingSlot> {
 #[inline]
 pub fn tell_of_change(rel: Open) {
     if is_logged_for_decoding() && !TOLD.get() {
-        // SAFETY: the process has an entry while it is in a transaction.
-        unsafe {
-            let transaction = (*pg_sys::MyProc).lxid;
-            if LOOKED.replace(transaction) != transaction {
-                look(rel);
-            }
+        let transaction = compat::local_transaction();
+        if LOOKED.replace(transaction) != transaction {
+            look(rel);
         }
     }
 }

@@ -17,6 +17,7 @@ use super::packing;
 use super::read::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::read::wanted;
 use super::statements::{files, slot_creation};
+use crate::compat;
 use crate::host::hooks::Chain;
 use crate::host::relation;
 use crate::host::relation::Open;
@@ -166,9 +167,7 @@ unsafe fn rechecks(
         match tag {
             NodeTag::T_BitmapHeapScanState => {
                 let bitmap = scan.cast::<pg_sys::BitmapHeapScanState>();
-                (*bitmap).prefetch_maximum = 0;
-                // Older minor versions trust the visibility map after the pin of the index page is gone.
-                (*bitmap).can_skip_fetch = false;
+                compat::read_each_block(&mut *bitmap);
                 let condition = (*plan.cast::<pg_sys::BitmapHeapScan>()).bitmapqualorig;
                 pg_sys::pull_varattnos(condition.cast(), varno, rechecked);
             }

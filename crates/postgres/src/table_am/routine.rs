@@ -21,6 +21,7 @@ use super::read::sample;
 use super::read::scan;
 use super::rewrite::cluster;
 use super::statements::files;
+use crate::compat;
 use crate::host::heap_am::heap;
 
 struct Routine(TableAmRoutine);
@@ -44,11 +45,10 @@ pub fn routine() -> &'static TableAmRoutine {
             routine.parallelscan_estimate = Some(parallel::parallelscan_estimate);
             routine.parallelscan_initialize = Some(parallel::parallelscan_initialize);
             routine.parallelscan_reinitialize = Some(parallel::parallelscan_reinitialize);
-            routine.scan_bitmap_next_block = Some(bitmap::next_block);
-            routine.scan_bitmap_next_tuple = Some(bitmap::next_tuple);
+            compat::set_bitmap::<bitmap::Blocks>(&mut routine);
             routine.scan_sample_next_block = Some(sample::next_block);
             routine.scan_sample_next_tuple = Some(sample::next_tuple);
-            routine.scan_analyze_next_block = Some(analyze::next_block);
+            compat::set_analyze::<analyze::Blocks>(&mut routine);
             routine.scan_analyze_next_tuple = Some(analyze::next_tuple);
             routine.index_fetch_begin = Some(index::fetch::index_fetch_begin);
             routine.index_fetch_tuple = Some(index::fetch::index_fetch_tuple);
@@ -63,7 +63,7 @@ pub fn routine() -> &'static TableAmRoutine {
             routine.tuple_delete = Some(modify::tuple_delete);
             routine.tuple_update = Some(modify::tuple_update);
             routine.tuple_lock = Some(modify::tuple_lock);
-            routine.relation_set_new_filenode = Some(files::set_new_file);
+            *compat::set_new_file(&mut routine) = Some(files::set_new_file);
             routine.relation_nontransactional_truncate = Some(files::nontransactional_truncate);
             routine.relation_copy_for_cluster = Some(cluster::copy_for_cluster);
             routine.relation_toast_am = Some(files::toast_am);

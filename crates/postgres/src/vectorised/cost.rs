@@ -7,9 +7,9 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::plan_parts::{Replaced, inputs, subplans_of};
+use super::plan_parts::{Replaced, inputs};
 use super::translated::SourceSpec;
-use crate::host::tree::{List, Plan, PlanNode};
+use crate::host::tree::{FinishedStatement, Plan, PlanNode};
 use crate::options::settings::vectorised_min_rows;
 use crate::planner::cost;
 use crate::planner::plan::scanned_rows;
@@ -21,8 +21,8 @@ const SCANS: f64 = 0.3;
 /// Starting a vectorised node.
 const START: f64 = 5.0;
 
-/// The plan of a finished statement, and its sub-plans.
-type Statement<'a> = (Plan<'a>, List<'a, Plan<'a>>);
+/// The plan of a finished statement, and the statement.
+type Statement<'a> = (Plan<'a>, FinishedStatement<'a>);
 
 /// The parts of a statement that are looked at.
 ///
@@ -30,7 +30,7 @@ type Statement<'a> = (Plan<'a>, List<'a, Plan<'a>>);
 /// A finished statement that nobody changes for `'a`.
 unsafe fn parts_of<'a>(stmt: *mut pg_sys::PlannedStmt) -> Option<Statement<'a>> {
     // SAFETY: the caller's statement.
-    unsafe { Some((Plan::new((*stmt).planTree)?, subplans_of(stmt))) }
+    unsafe { Some((Plan::new((*stmt).planTree)?, FinishedStatement::of(stmt))) }
 }
 
 /// The cost of a statement.
@@ -42,18 +42,18 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> f64 {
     unsafe { parts_of(stmt) }.map_or(0.0, cost_of)
 }
 
-fn cost_of((plan, subplans): Statement<'_>) -> f64 {
-    let saved = subplans.iter().map(|plan| saving(plan, subplans)).sum::<f64>();
-    cost::enabled(plan.total_cost) + risk(plan, subplans) - saving(plan, subplans) - saved
+fn cost_of((plan, statement): Statement<'_>) -> f64 {
+    let saved = statement.subplans().iter().map(|plan| saving(plan, statement)).sum::<f64>();
+    cost::enabled(plan.total_cost) + risk(plan, statement) - saving(plan, statement) - saved
 }
 
 /// The costs of nested loops beyond the estimate, where the server guesses how often they run their inner
 /// side.
-fn risk(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
-    if let Some(replaced) = Replaced::of(plan, subplans) {
-        return replaced.server_rows().map(|plan| risk(plan, subplans)).sum();
+fn risk(plan: Plan<'_>, statement: FinishedStatement<'_>) -> f64 {
+    if let Some(replaced) = Replaced::of(plan, statement) {
+        return replaced.server_rows().map(|plan| risk(plan, statement)).sum();
     }
-    let mut cost = inputs(plan).into_iter().map(|input| risk(input, subplans)).sum();
+    let mut cost = inputs(plan).into_iter().map(|input| risk(input, statement)).sum();
     if let PlanNode::NestLoop(_) = plan.kind() {
         let outer = plan.input();
         cost += (plan.total_cost - outer.total_cost).max(0.0) * (times_guessed(outer) - 1.0);
@@ -90,9 +90,9 @@ fn computes_rows(plan: Plan<'_>) -> bool {
 }
 
 /// The costs that vectorised nodes save in a tree.
-fn saving(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
-    let Some(replaced) = Replaced::of(plan, subplans) else {
-        return inputs(plan).into_iter().map(|input| saving(input, subplans)).sum();
+fn saving(plan: Plan<'_>, statement: FinishedStatement<'_>) -> f64 {
+    let Some(replaced) = Replaced::of(plan, statement) else {
+        return inputs(plan).into_iter().map(|input| saving(input, statement)).sum();
     };
     let mut sources = 0.0;
     let mut below = 0.0;
@@ -101,7 +101,7 @@ fn saving(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
         sources += cost;
         below += match source {
             SourceSpec::Columnar { .. } => cost * SCANS,
-            SourceSpec::Rows { .. } => cost - saving(node, subplans),
+            SourceSpec::Rows { .. } => cost - saving(node, statement),
         };
     }
     let all = cost::enabled(replaced.subtree.total_cost);
@@ -117,8 +117,10 @@ fn saving(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
 /// As `statement`.
 pub unsafe fn may_be_beaten(stmt: *mut pg_sys::PlannedStmt, least: f64) -> bool {
     // SAFETY: the caller's statement.
-    unsafe { parts_of(stmt) }.is_some_and(|(plan, subplans)| {
-        !subplans.is_empty() || has_limit(plan) || cost_of((plan, subplans)) > START + least * SCANS
+    unsafe { parts_of(stmt) }.is_some_and(|(plan, statement)| {
+        !statement.subplans().is_empty()
+            || has_limit(plan)
+            || cost_of((plan, statement)) > START + least * SCANS
     })
 }
 
@@ -133,14 +135,14 @@ fn has_limit(plan: Plan<'_>) -> bool {
 /// As `statement`.
 pub unsafe fn leaves_work(stmt: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: the caller's statement.
-    unsafe { parts_of(stmt) }.is_some_and(|(plan, subplans)| {
-        left(plan, subplans) || subplans.iter().any(|plan| left(plan, subplans))
+    unsafe { parts_of(stmt) }.is_some_and(|(plan, statement)| {
+        left(plan, statement) || statement.subplans().iter().any(|plan| left(plan, statement))
     })
 }
 
-fn left(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> bool {
-    if let Some(replaced) = Replaced::of(plan, subplans) {
-        return replaced.server_rows().any(|plan| left(plan, subplans));
+fn left(plan: Plan<'_>, statement: FinishedStatement<'_>) -> bool {
+    if let Some(replaced) = Replaced::of(plan, statement) {
+        return replaced.server_rows().any(|plan| left(plan, statement));
     }
     let itself = match plan.tag() {
         NodeTag::T_Gather | NodeTag::T_GatherMerge | NodeTag::T_NestLoop | NodeTag::T_MergeJoin => true,
@@ -150,5 +152,5 @@ fn left(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> bool {
         }
         _ => false,
     };
-    itself || inputs(plan).into_iter().any(|input| left(input, subplans))
+    itself || inputs(plan).into_iter().any(|input| left(input, statement))
 }

@@ -4,21 +4,12 @@
 //! Called by `replace` before it changes anything, and by `planner_hook`, `cost`, `privileges` and
 //! `unasked_rows` for finished plans. Invariant: a vectorised node's inputs are the subtree that it keeps.
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys::NodeTag;
 
 use super::node;
 use super::translate::translate;
 use super::translated::{NoValues, SourceSpec, Translated};
-use crate::host::tree::{List, Node, Plan, PlanNode};
-
-/// The sub-plans of a statement; those that were optimised away are null.
-///
-/// # Safety
-/// A finished statement that nobody changes for `'a`.
-pub unsafe fn subplans_of<'a>(stmt: *mut pg_sys::PlannedStmt) -> List<'a, Plan<'a>> {
-    // SAFETY: the caller's statement.
-    unsafe { List::new((*stmt).subplans) }
-}
+use crate::host::tree::{FinishedStatement, Node, Plan, PlanNode};
 
 /// A node's inputs.
 pub fn inputs(plan: Plan<'_>) -> Vec<Plan<'_>> {
@@ -84,10 +75,10 @@ pub struct Replaced<'a> {
 }
 
 impl<'a> Replaced<'a> {
-    /// A node's, given the sub-plans of its statement; None where it is not a vectorised one.
-    pub fn of(plan: Plan<'a>, subplans: List<'_, Plan<'_>>) -> Option<Self> {
+    /// A node's, given its statement; None where it is not a vectorised one.
+    pub fn of(plan: Plan<'a>, statement: FinishedStatement<'_>) -> Option<Self> {
         let subtree = kept(plan)?;
-        Some(Self { subtree, translated: translate(subtree, subplans, &mut NoValues).ok()? })
+        Some(Self { subtree, translated: translate(subtree, statement, &mut NoValues).ok()? })
     }
 
     /// Where the node's rows come from, and the plan node that gives them.

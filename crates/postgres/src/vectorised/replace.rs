@@ -16,12 +16,12 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::node;
-use super::plan_parts::{is_volatile, subplans_of};
+use super::plan_parts::is_volatile;
 use super::shown;
 use super::translate::translate;
 use super::translated::{NoValues, Reason, SourceSpec, Translated};
 use super::unasked_rows;
-use crate::host::tree::{List, Plan};
+use crate::host::tree::{FinishedStatement, Plan};
 use crate::options::settings::vectorised_min_rows;
 use crate::planner::plan::{note_reason, scanned_rows};
 
@@ -38,14 +38,14 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
         if !reads || !(*stmt).rowMarks.is_null() || (*stmt).hasModifyingCTE {
             return false;
         }
-        let subplans = (*stmt).subplans;
+        let statement = FinishedStatement::of(stmt);
         // A sub-plan with side effects could be reached from anywhere.
-        if subplans_of(stmt).iter().any(is_volatile) {
+        if statement.subplans().iter().any(is_volatile) {
             return false;
         }
-        tree(&raw mut (*stmt).planTree, subplans, None, false);
+        tree(&raw mut (*stmt).planTree, statement, None, false);
         // EXISTS, and a reader of a CTE, may stop at any row.
-        places(subplans).into_iter().for_each(|slot| tree(slot, subplans, None, true));
+        places((*stmt).subplans).into_iter().for_each(|slot| tree(slot, statement, None, true));
         true
     }
 }
@@ -66,11 +66,10 @@ unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut pg_sys::Plan> {
 /// `partly`: its reader may stop before the last row.
 ///
 /// # Safety
-/// A place of a finished plan that is ours to change, which holds a plan or null, and the sub-plans of its
-/// statement.
+/// A place of a finished plan that is ours to change, which holds a plan or null, and its statement.
 unsafe fn tree(
     slot: *mut *mut pg_sys::Plan,
-    subplans: *mut pg_sys::List,
+    statement: FinishedStatement<'_>,
     above: Option<&Reason>,
     partly: bool,
 ) {
@@ -79,14 +78,13 @@ unsafe fn tree(
     if matches!(plan.tag(), NodeTag::T_Gather | NodeTag::T_GatherMerge) {
         return;
     }
-    // SAFETY: the sub-plans of the caller's statement.
-    let reason = match replaceable(plan, unsafe { List::new(subplans) }, partly) {
+    let reason = match replaceable(plan, statement, partly) {
         Ok(below) => {
             // SAFETY: places and nodes of this plan.
             unsafe {
                 for rows in below {
                     if let Some(slot) = place_of(plan.as_ptr(), rows) {
-                        tree(slot, subplans, None, partly);
+                        tree(slot, statement, None, partly);
                     }
                 }
                 *slot = replacement(plan.as_ptr());
@@ -100,7 +98,7 @@ unsafe fn tree(
         if let Some(above) = above {
             // SAFETY: the sub-plans of the caller's statement; the scan is one of ours.
             unsafe {
-                let itself = translate(plan, List::new(subplans), &mut NoValues).err();
+                let itself = translate(plan, statement, &mut NoValues).err();
                 note_reason(plan.as_ptr().cast(), &itself.unwrap_or_else(|| above.clone()).0);
             }
         }
@@ -113,7 +111,7 @@ unsafe fn tree(
         _ => partly,
     };
     // SAFETY: places of this plan.
-    unsafe { trees_below(plan.as_ptr(), subplans, above, partly) };
+    unsafe { trees_below(plan.as_ptr(), statement, above, partly) };
 }
 
 /// The nodes below a plan whose rows a vectorised node in its place takes from the server's executor.
@@ -122,16 +120,16 @@ unsafe fn tree(
 /// The reason why it stays.
 fn replaceable(
     plan: Plan<'_>,
-    subplans: List<'_, Plan<'_>>,
+    statement: FinishedStatement<'_>,
     partly: bool,
 ) -> Result<Vec<*mut pg_sys::Plan>, Reason> {
-    let translated = translate(plan, subplans, &mut NoValues)?;
+    let translated = translate(plan, statement, &mut NoValues)?;
     if is_volatile(plan) {
         return Err(Reason("volatile function".into()));
     }
     // SAFETY: the translation of this plan, which has not changed since.
     let (may_fail, is_worth_it) = unsafe {
-        let may_fail = unasked_rows::may_fail(&translated, subplans, partly);
+        let may_fail = unasked_rows::may_fail(&translated, statement, partly);
         (may_fail, !may_fail && is_worth_it(&translated))
     };
     if may_fail {
@@ -153,7 +151,7 @@ fn replaceable(
 /// As `tree`, a plan instead of its place.
 unsafe fn trees_below(
     plan: *mut pg_sys::Plan,
-    subplans: *mut pg_sys::List,
+    statement: FinishedStatement<'_>,
     above: Option<&Reason>,
     partly: bool,
 ) {
@@ -161,10 +159,10 @@ unsafe fn trees_below(
     unsafe {
         for child in children(plan) {
             if !is_restarted(plan, child) {
-                tree(child, subplans, above, partly);
+                tree(child, statement, above, partly);
             } else if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
                 // The nodes below the restarted node keep their rows.
-                children(*child).into_iter().for_each(|below| tree(below, subplans, above, partly));
+                children(*child).into_iter().for_each(|below| tree(below, statement, above, partly));
             }
         }
     }

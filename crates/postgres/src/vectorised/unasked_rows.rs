@@ -13,14 +13,18 @@ use query::Plan;
 
 use super::plan_parts::{computed, inputs};
 use super::translated::{SourceSpec, Translated};
-use crate::host::tree::{self, List, Node, PlanNode};
+use crate::host::tree::{self, Node, PlanNode};
 
 /// Whether an ERROR could come from a row that is not asked for. `partly`: the reader may stop before the
 /// last row.
 ///
 /// # Safety
 /// The translation of a finished plan, which has not changed since.
-pub unsafe fn may_fail(translated: &Translated, subplans: List<'_, tree::Plan<'_>>, partly: bool) -> bool {
+pub unsafe fn may_fail(
+    translated: &Translated,
+    statement: tree::FinishedStatement<'_>,
+    partly: bool,
+) -> bool {
     let mut sources = Vec::new();
     read_partly(&translated.plan, partly, &mut sources);
     let rows = sources.into_iter().filter_map(|at| match translated.sources.get(at) {
@@ -29,7 +33,7 @@ pub unsafe fn may_fail(translated: &Translated, subplans: List<'_, tree::Plan<'_
         _ => None,
     });
     let mut seen = Vec::new();
-    rows.into_iter().any(|plan| can_raise(plan, subplans, &mut seen))
+    rows.into_iter().any(|plan| can_raise(plan, statement, &mut seen))
 }
 
 /// The sources that are read no further than the reader reads.
@@ -60,13 +64,13 @@ fn read_partly(plan: &Plan, partly: bool, found: &mut Vec<usize>) {
 
 /// Whether an expression of the plan may raise an ERROR about the values of a row; CTEs that were `seen` do
 /// not.
-fn can_raise(plan: tree::Plan<'_>, subplans: List<'_, tree::Plan<'_>>, seen: &mut Vec<usize>) -> bool {
+fn can_raise(plan: tree::Plan<'_>, statement: tree::FinishedStatement<'_>, seen: &mut Vec<usize>) -> bool {
     if let PlanNode::CteScan(scan) = plan.kind() {
         let number = usize::try_from(scan.ctePlanId).unwrap_or(0);
         if !seen.contains(&number) {
             seen.push(number);
-            let below = subplans.get(number.wrapping_sub(1));
-            if below.is_none_or(|below| can_raise(below, subplans, seen)) {
+            let below = statement.subplans().get(number.wrapping_sub(1));
+            if below.is_none_or(|below| can_raise(below, statement, seen)) {
                 return true;
             }
         }
@@ -74,7 +78,7 @@ fn can_raise(plan: tree::Plan<'_>, subplans: List<'_, tree::Plan<'_>>, seen: &mu
     // SAFETY: the walk begins at a valid node, under guard.
     let is_leaky = |part: Node<'_>| unsafe { tree::guarded(|| leaks(part.as_ptr(), std::ptr::null_mut())) };
     plan.targets().iter().map(|target| target.expr()).chain(computed(plan)).any(is_leaky)
-        || inputs(plan).into_iter().any(|input| can_raise(input, subplans, seen))
+        || inputs(plan).into_iter().any(|input| can_raise(input, statement, seen))
 }
 
 /// Whether an expression calls what may raise an ERROR: functions that the server's authors have looked

@@ -15,9 +15,11 @@
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, HeapScanDescData, ItemPointer, ItemPointerData, Snapshot};
 
 use super::report::{Place, Report};
+use crate::compat;
 use crate::host::buffer;
 use crate::host::relation::Open;
 use crate::storage::file::page_header::{self, Parsed};
@@ -202,7 +204,9 @@ impl Entries {
     unsafe fn read(&mut self, rel: Open, index: Open, snapshot: Snapshot, keyed: bool) {
         // SAFETY: an index scan without keys; its tuples are looked at before the next step.
         unsafe {
-            let scan = pg_sys::index_beginscan(rel.as_ptr(), index.as_ptr(), snapshot, 0, 0);
+            let scan = pg_guard_ffi_boundary(|| {
+                compat::index_beginscan(rel.as_ptr(), index.as_ptr(), snapshot, 0, 0)
+            });
             (*scan).xs_want_itup = keyed;
             pg_sys::index_rescan(scan, std::ptr::null_mut(), 0, std::ptr::null_mut(), 0);
             let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
@@ -240,6 +244,7 @@ impl Entries {
                 num_heap_tuples: f64::from((*rel.form()).reltuples),
                 ..pg_sys::IndexVacuumInfo::default()
             };
+            compat::set_vacuumed_table(&mut info, rel.as_ptr());
             let state = std::ptr::from_mut(self).cast();
             pg_sys::index_bulk_delete(&raw mut info, std::ptr::null_mut(), Some(keep), state);
         }
@@ -274,8 +279,7 @@ impl Sorted {
         let (mut value, mut null) = (Datum::null(), true);
         // SAFETY: a sorted datum is sixteen bytes, allocated for the caller.
         unsafe {
-            let none = std::ptr::null_mut();
-            let more = pg_sys::tuplesort_getdatum(self.sort, true, &raw mut value, &raw mut null, none);
+            let more = compat::sorted_datum(self.sort, &mut value, &mut null);
             self.next = more.then(|| {
                 let bytes = *value.cast_mut_ptr::<[u8; ENTRY]>();
                 pg_sys::pfree(value.cast_mut_ptr());
@@ -434,9 +438,8 @@ unsafe fn hash_values(index: Open, values: &[Datum], nulls: &[bool]) -> u64 {
     // SAFETY: the index is open, its row type says how long values are.
     unsafe {
         let desc = index.descriptor();
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
         let mut hash = 0u64;
-        for ((attribute, &value), &null) in (*desc).attrs.as_slice(count).iter().zip(values).zip(nulls) {
+        for ((attribute, &value), &null) in compat::attributes(desc).iter().zip(values).zip(nulls) {
             let part = if null { 1 } else { hash_value(value, attribute.attlen, attribute.attbyval) };
             hash = stripe::checksum(&[hash.to_le_bytes(), part.to_le_bytes()].concat());
         }

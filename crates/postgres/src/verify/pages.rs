@@ -11,6 +11,7 @@
 use pgrx::pg_sys::{self, BlockNumber};
 
 use super::report::{Place, Report};
+use crate::compat;
 use crate::host::buffer;
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation::Open;
@@ -145,7 +146,7 @@ fn on_disk(rel: Open, block: BlockNumber) -> bool {
                 pg_sys::pg_usleep(10_000);
             }
             relation_file::read_from_disk(rel, block, &mut image.0);
-            pg_sys::PageIsVerifiedExtended(image.0.as_mut_ptr().cast(), block, 0)
+            compat::is_page_sound(image.0.as_mut_ptr().cast(), block)
         })
     }
 }

@@ -15,6 +15,7 @@ use vector::Error;
 
 use super::pages::{Found, Pages};
 use super::report::{Place, Report};
+use crate::compat;
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::storage::change::gone_rows;
@@ -237,7 +238,7 @@ fn committed(writer: u64) -> bool {
             return false;
         }
         let forgotten = next - writer > u64::from(u32::MAX / 2)
-            || pg_sys::TransactionIdPrecedes(xid, (*pg_sys::ShmemVariableCache).oldestClogXid);
+            || pg_sys::TransactionIdPrecedes(xid, compat::oldest_known_transaction());
         forgotten || pg_sys::TransactionIdDidCommit(xid)
     }
 }

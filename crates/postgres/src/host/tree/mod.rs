@@ -26,7 +26,7 @@ mod statement;
 pub use expression::Expression;
 pub use list::List;
 pub use node::{Node, Tagged, Typed};
-pub use plan::{EqualColumn, OrderColumn, Plan, PlanNode, Targets};
+pub use plan::{EqualColumn, FinishedStatement, OrderColumn, Plan, PlanNode, Targets};
 
 pub use pgrx::pg_sys::ffi::pg_guard_ffi_boundary as guarded;
 
@@ -36,26 +36,10 @@ pub type Visit = unsafe extern "C-unwind" fn(node: *mut pg_sys::Node, data: *mut
 pub type Change =
     unsafe extern "C-unwind" fn(node: *mut pg_sys::Node, data: *mut c_void) -> *mut pg_sys::Node;
 
-mod server {
-    use std::ffi::c_int;
+use crate::compat::tree as server;
 
-    use super::{Change, Query, Visit, c_void, pg_sys::Node};
-
-    unsafe extern "C-unwind" {
-        pub fn expression_tree_walker(node: *mut Node, walker: Option<Visit>, context: *mut c_void) -> bool;
-        pub fn expression_tree_mutator(
-            node: *mut Node,
-            mutator: Option<Change>,
-            context: *mut c_void,
-        ) -> *mut Node;
-        pub fn query_tree_mutator(
-            query: *mut Query,
-            mutator: Option<Change>,
-            context: *mut c_void,
-            flags: c_int,
-        ) -> *mut Query;
-        pub fn equal(a: *const c_void, b: *const c_void) -> bool;
-    }
+unsafe extern "C-unwind" {
+    fn equal(a: *const c_void, b: *const c_void) -> bool;
 }
 
 /// Visits the parts of a node.
@@ -91,5 +75,5 @@ pub unsafe fn mutate_query(query: *mut Query, change: Change, data: *mut c_void)
 /// As `walk`.
 pub unsafe fn are_equal(one: *mut pg_sys::Node, other: *mut pg_sys::Node) -> bool {
     // SAFETY: two valid nodes, under guard.
-    unsafe { server::equal(one.cast(), other.cast()) }
+    unsafe { equal(one.cast(), other.cast()) }
 }

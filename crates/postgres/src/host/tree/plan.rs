@@ -3,13 +3,44 @@
 //! `Plan::kind` tells them apart for whoever goes through a finished plan. A kind that nobody here looks into
 //! is `Other`. Invariant: one line of `plans` for each kind, so a cast cannot name another one.
 
+use std::marker::PhantomData;
+
 use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::list::List;
 use super::node::{Node, Tagged, Typed, kinds};
+use crate::compat::{self, Partitioned};
 
 /// A plan node of any kind.
 pub type Plan<'a> = Typed<'a, pg_sys::Plan>;
+
+/// A statement that the planner has finished.
+#[derive(Clone, Copy)]
+pub struct FinishedStatement<'a> {
+    stmt: *mut pg_sys::PlannedStmt,
+    life: PhantomData<&'a ()>,
+}
+
+impl<'a> FinishedStatement<'a> {
+    /// A statement.
+    ///
+    /// # Safety
+    /// It is valid for `'a`. Nobody changes a plan that was taken from here.
+    pub const unsafe fn of(stmt: *mut pg_sys::PlannedStmt) -> Self {
+        Self { stmt, life: PhantomData }
+    }
+
+    /// Its sub-plans. Those that were optimised away are null.
+    pub fn subplans(self) -> List<'a, Plan<'a>> {
+        // SAFETY: as `of` was promised.
+        unsafe { List::new((*self.stmt).subplans) }
+    }
+
+    /// The server's pointer.
+    pub const fn as_ptr(self) -> *mut pg_sys::PlannedStmt {
+        self.stmt
+    }
+}
 
 /// Entries of a target list.
 pub type Targets<'a> = List<'a, Typed<'a, pg_sys::TargetEntry>>;
@@ -273,9 +304,23 @@ equal_columns! {
     Agg columns: numCols grpColIdx grpOperators grpCollations
     Group columns: numCols grpColIdx grpOperators grpCollations
     Unique columns: numCols uniqColIdx uniqOperators uniqCollations
-    SetOp columns: numCols dupColIdx dupOperators dupCollations
     WindowAgg partition: partNumCols partColIdx partOperators partCollations
     WindowAgg order: ordNumCols ordColIdx ordOperators ordCollations
+}
+
+impl Typed<'_, pg_sys::SetOp> {
+    /// The columns that it tells rows apart by.
+    pub fn columns(self) -> impl Iterator<Item = EqualColumn> {
+        // SAFETY: a part of a valid tree.
+        let columns = unsafe { compat::compared_columns(&self) }.into_iter();
+        columns.map(|(attno, operator, collation)| EqualColumn { attno, operator, collation })
+    }
+
+    /// The place of the column of its one input that says from which side a row is. None: each side is an
+    /// input.
+    pub fn side_column(self) -> Option<usize> {
+        compat::side_column(&self).map(place_of)
+    }
 }
 
 /// Makes a method that gives the columns a node's rows are sorted by.
@@ -305,9 +350,9 @@ macro_rules! partitions {
     ($($kind:ident)*) => { $(
         impl<'a> Typed<'a, pg_sys::$kind> {
             /// How values tell which of the inputs can have rows, where they do.
-            pub fn partitions(self) -> Option<Typed<'a, pg_sys::PartitionPruneInfo>> {
+            pub fn partitions(self, statement: FinishedStatement<'a>) -> Option<Typed<'a, pg_sys::PartitionPruneInfo>> {
                 // SAFETY: a part of the tree.
-                unsafe { Typed::new(self.part_prune_info) }
+                unsafe { Typed::new((*self).partitions(statement.as_ptr())) }
             }
         }
     )* };

@@ -17,6 +17,7 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation};
 
 use super::by_heap::may_lack_rows;
 pub use super::row_cursor::{Compare, Cursor};
+use crate::compat;
 use crate::host::error;
 use crate::host::guarded_run::{self, together};
 use crate::host::relation::{Open, with_table};
@@ -348,7 +349,7 @@ unsafe fn walk_by(
         let (index, scan, slot) = together(|| {
             let index = open();
             let slot = guarded_run::table_slot_create(table.as_ptr(), std::ptr::null_mut());
-            let scan = guarded_run::index_beginscan(
+            let scan = compat::index_beginscan(
                 table.as_ptr(),
                 index,
                 &raw mut pg_sys::SnapshotAnyData,

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use pgrx::pg_sys::{self, CommandId, ResourceOwner};
 
 use super::delete_bitmap;
+use crate::compat;
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::host::server_locks;
@@ -77,39 +78,36 @@ fn is_locked(rel: Open, first_row: u64) -> bool {
 
 /// Keeps the stripe of `row` in place to the end of the transaction.
 pub fn share(rel: Open, storage_id: u64, row: u64, cid: CommandId) -> Result<StripeEntry, Unchangeable> {
-    // SAFETY: MyProc is this backend's own entry.
-    unsafe {
-        let now = (*pg_sys::MyProc).lxid;
-        let known = HELD.with_borrow_mut(|held| {
-            if held.transaction != now {
-                *held = Held { transaction: now, ..Held::default() };
+    let now = compat::local_transaction();
+    let known = HELD.with_borrow_mut(|held| {
+        if held.transaction != now {
+            *held = Held { transaction: now, ..Held::default() };
+        }
+        held.of_row(storage_id, row).map(|kept| kept.entry.clone())
+    });
+    if let Some(entry) = known
+        && is_locked(rel, entry.first_row)
+    {
+        return Ok(entry);
+    }
+    refuse_if_published(rel);
+    // A stripe that was met before tells which lock it is. So the directory need not be looked at here,
+    // only once the lock is held.
+    let mut first_row = match places::first_row(storage_id, row) {
+        Some(first_row) => first_row,
+        None => entries::find_for_change(storage_id, row, cid)?.0.first_row,
+    };
+    loop {
+        lock(rel, first_row);
+        let (entry, settled) = entries::find_for_change(storage_id, row, cid)?;
+        if entry.first_row == first_row {
+            if settled {
+                let kept = Kept { entry: entry.clone(), has_bitmap: None };
+                HELD.with_borrow_mut(|held| held.stripes.insert((storage_id, first_row), kept));
             }
-            held.of_row(storage_id, row).map(|kept| kept.entry.clone())
-        });
-        if let Some(entry) = known
-            && is_locked(rel, entry.first_row)
-        {
             return Ok(entry);
         }
-        refuse_if_published(rel);
-        // A stripe that was met before tells which lock it is. So the directory need not be looked at here,
-        // only once the lock is held.
-        let mut first_row = match places::first_row(storage_id, row) {
-            Some(first_row) => first_row,
-            None => entries::find_for_change(storage_id, row, cid)?.0.first_row,
-        };
-        loop {
-            lock(rel, first_row);
-            let (entry, settled) = entries::find_for_change(storage_id, row, cid)?;
-            if entry.first_row == first_row {
-                if settled {
-                    let kept = Kept { entry: entry.clone(), has_bitmap: None };
-                    HELD.with_borrow_mut(|held| held.stripes.insert((storage_id, first_row), kept));
-                }
-                return Ok(entry);
-            }
-            first_row = entry.first_row;
-        }
+        first_row = entry.first_row;
     }
 }
 
@@ -136,15 +134,12 @@ fn lock(rel: Open, first_row: u64) {
 /// The stripe of a row, if this transaction keeps it in place and others have committed it. Does not look at
 /// the directory.
 pub fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> {
-    // SAFETY: MyProc is this backend's own entry.
-    unsafe {
-        let now = (*pg_sys::MyProc).lxid;
-        let known = HELD.with_borrow_mut(|held| {
-            let of_row = if held.transaction == now { held.of_row(storage_id, row) } else { None };
-            of_row.map(|kept| kept.entry.clone())
-        });
-        known.filter(|entry| is_locked(rel, entry.first_row))
-    }
+    let now = compat::local_transaction();
+    let known = HELD.with_borrow_mut(|held| {
+        let of_row = if held.transaction == now { held.of_row(storage_id, row) } else { None };
+        of_row.map(|kept| kept.entry.clone())
+    });
+    known.filter(|entry| is_locked(rel, entry.first_row))
 }
 
 /// Whether rows of a stripe that this transaction keeps in place were deleted in bulk. If so, the caller has

@@ -16,6 +16,7 @@ use std::cell::Cell;
 use pgrx::pg_sys::{self, CommandId, Snapshot, TransactionId};
 
 use super::age::Age;
+use crate::compat;
 use crate::host::server_locks;
 use crate::host::subtransaction;
 use crate::storage::catalog::side_table::Cursor;
@@ -124,7 +125,7 @@ unsafe fn own_snapshots() -> Option<Vec<Snapshot>> {
         if !pg_sys::ActiveSnapshotSet() || pg_sys::XactHasExportedSnapshots() || has_cursors() {
             return None;
         }
-        let own = vec![pg_sys::GetOldestSnapshot(), pg_sys::GetActiveSnapshot()];
+        let own = vec![compat::oldest_snapshot()?, pg_sys::GetActiveSnapshot()];
         own.iter().all(|snapshot| !snapshot.is_null()).then_some(own)
     }
 }

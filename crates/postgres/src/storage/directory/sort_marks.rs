@@ -22,6 +22,7 @@ use pgrx::pg_sys::{self, Oid};
 use stripe::Summary;
 
 use super::StripeEntry;
+use crate::compat;
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::options::{SortKey, orderby};
@@ -121,9 +122,7 @@ fn describe_type(kind: Oid, depth: usize, out: &mut String) {
         }
         if pg_sys::get_typtype(kind) as u8 == pg_sys::TYPTYPE_COMPOSITE {
             let desc = pg_sys::lookup_rowtype_tupdesc_copy(kind, -1);
-            let count = usize::try_from((*desc).natts).unwrap_or(0);
-            for attribute in (*desc).attrs.as_slice(count).iter().filter(|attribute| !attribute.attisdropped)
-            {
+            for attribute in compat::attributes(desc).iter().filter(|attribute| !attribute.attisdropped) {
                 let _ = write!(out, " ({} {}", attribute.attnum, attribute.attcollation.to_u32());
                 describe_type(attribute.atttypid, depth - 1, out);
                 out.push(')');

@@ -18,10 +18,10 @@ use std::ffi::c_char;
 
 use pgrx::pg_sys::{
     self, CmdType, CommandDest, CommandId, List, NodeTag, PlannedStmt, ProcessUtilityContext, QueryDesc,
-    ScanDirection, uint64,
 };
 
 use super::{any, finish_command, flush_all, settings};
+use crate::compat;
 use crate::host::hooks::Chain;
 use crate::host::nesting::Nesting;
 use crate::host::unguarded::{self, guarded};
@@ -96,7 +96,7 @@ static NEXT_UTILITY: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 pub(super) unsafe fn register() {
     // SAFETY: called from _PG_init.
     unsafe {
-        NEXT_RUN.put_in_front(&raw mut pg_sys::ExecutorRun_hook, Some(run));
+        NEXT_RUN.put_in_front(&raw mut pg_sys::ExecutorRun_hook, compat::run_hook::<Run>());
         NEXT_FINISH.put_in_front(&raw mut pg_sys::ExecutorFinish_hook, Some(finish));
         NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
     }
@@ -111,15 +111,13 @@ fn leave(depth: usize) {
     FRAMES.with(|frames| frames.pop(depth));
 }
 
-unsafe extern "C-unwind" fn run(
-    query: *mut QueryDesc,
-    direction: ScanDirection::Type,
-    count: uint64,
-    execute_once: bool,
-) {
-    // SAFETY: the hook's own arguments, handed on from a frame without destructors.
-    unsafe {
-        let depth = guarded(|| {
+/// What every run of a query begins and ends with. The hook itself owns nothing, as an ERROR jumps past it.
+struct Run;
+
+impl compat::RunHook for Run {
+    unsafe fn begin(query: *mut QueryDesc) -> usize {
+        // SAFETY: the hook's own argument.
+        guarded(|| unsafe {
             delete_bitmap::write_all();
             // Writes the rows now: parallel workers do not have this backend's memory, and once they are
             // started nothing may be written.
@@ -127,10 +125,16 @@ unsafe extern "C-unwind" fn run(
                 flush_all();
             }
             enter(frame_of(query), query)
-        });
-        let next = NEXT_RUN.next().unwrap_or(unguarded::standard_ExecutorRun);
-        next(query, direction, count, execute_once);
-        guarded(|| leave(depth));
+        })
+    }
+
+    fn next() -> pg_sys::ExecutorRun_hook_type {
+        NEXT_RUN.next()
+    }
+
+    fn end(depth: usize) {
+        // SAFETY: what is called owns nothing of the server's.
+        unsafe { guarded(|| leave(depth)) }
     }
 }
 

@@ -27,6 +27,7 @@ use pgrx::pg_sys::{
 
 use super::request::UNCHANGED;
 use super::{cold_change, successor_locks};
+use crate::compat;
 use crate::host::relation::{Open, has_attribute, with_index};
 use crate::options;
 use crate::storage::change::delete_bitmap::{self, Change, Probe};
@@ -124,7 +125,7 @@ pub(super) unsafe fn count(rel: Open, entry: &StripeEntry, cid: CommandId) {
 unsafe fn may_claim(cid: CommandId) -> bool {
     // SAFETY: MyProc is this backend's own entry; the query runs.
     unsafe {
-        let now = ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId(), cid);
+        let now = (compat::local_transaction(), pg_sys::GetCurrentSubTransactionId(), cid);
         if let Some((_, answer)) = ASKED.get().filter(|(when, _)| *when == now) {
             return answer;
         }
@@ -164,7 +165,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
                 || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
                 || options::is_colcompress(Open::of(table))
                     && !has_before_trigger(Open::of(table), is_update)
-                    && (!is_update || keeps_unique_keys(Open::of(table), (*plan).rtable))
+                    && (!is_update || keeps_unique_keys(Open::of(table), plan))
         })
     }
 }
@@ -195,13 +196,13 @@ unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
 /// The columns that an UPDATE may set, apart from what its BEFORE triggers set. Null if the statement does
 /// not tell. All generated columns count: the statement does not say which of them depend on the columns that
 /// it names (`extraUpdatedCols` is always empty in newer minor versions).
-unsafe fn columns_set(rel: Open, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
+unsafe fn columns_set(rel: Open, plan: *mut PlannedStmt) -> *mut pg_sys::Bitmapset {
     // SAFETY: as `never_waits`.
     unsafe {
         let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
-        for entry in PgList::<pg_sys::RangeTblEntry>::from_pg(range_table).iter_ptr() {
+        for entry in PgList::<pg_sys::RangeTblEntry>::from_pg((*plan).rtable).iter_ptr() {
             if (*entry).relid == rel.oid() {
-                set = pg_sys::bms_add_members(set, (*entry).updatedCols);
+                set = pg_sys::bms_add_members(set, compat::updated_columns(entry, compat::permissions(plan)));
             }
         }
         let desc = rel.descriptor();
@@ -224,7 +225,7 @@ pub(super) unsafe fn leaves_alone(rel: Open, columns: *const pg_sys::Bitmapset) 
         if !triggers.is_null() && (*triggers).trig_update_before_row {
             return false;
         }
-        let set = columns_set(rel, (*(*query).plannedstmt).rtable);
+        let set = columns_set(rel, (*query).plannedstmt);
         let apart = !set.is_null() && !pg_sys::bms_overlap(set, columns);
         pg_sys::bms_free(set);
         apart
@@ -232,10 +233,10 @@ pub(super) unsafe fn leaves_alone(rel: Open, columns: *const pg_sys::Bitmapset) 
 }
 
 /// Whether an UPDATE sets no column that a unique index or an exclusion constraint looks at.
-unsafe fn keeps_unique_keys(rel: Open, range_table: *mut pg_sys::List) -> bool {
+unsafe fn keeps_unique_keys(rel: Open, plan: *mut PlannedStmt) -> bool {
     // SAFETY: as `never_waits`.
     unsafe {
-        let set = columns_set(rel, range_table);
+        let set = columns_set(rel, plan);
         !set.is_null() && rel.indexes().into_iter().all(|index| !is_unique_by(index, set))
     }
 }

@@ -20,6 +20,7 @@ use pgrx::pg_sys::{
 
 use super::request::{ChangeRequest, LockRequest, UNCHANGED};
 use super::{bulk_change, cold_chain, successor_locks};
+use crate::compat;
 use crate::host::catalogs;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
@@ -129,7 +130,7 @@ pub(super) unsafe fn wait_for(
             pg_sys::XactLockTableWait(whom, rel.as_ptr(), at, what);
             return true;
         }
-        let over = pg_sys::ConditionalXactLockTableWait(whom);
+        let over = compat::is_over(whom);
         if !over && wait == LockWaitPolicy::LockWaitError {
             would_block(rel);
         }
@@ -276,7 +277,7 @@ pub(super) unsafe fn insert_successor(rel: Open, slot: *mut TupleTableSlot, cid:
         heap_guarded!(tuple_insert(rel.as_ptr(), slot, cid, 0, std::ptr::null_mut()));
         // Takes back the insertion that heap has counted.
         pg_sys::pgstat_count_heap_insert(rel.as_ptr(), -1);
-        pg_sys::pgstat_count_heap_update(rel.as_ptr(), false);
+        compat::count_heap_update(rel.as_ptr());
     }
 }
 

@@ -12,6 +12,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
+use crate::compat;
 use crate::host::heap_am::heap;
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
@@ -45,7 +46,7 @@ pub(super) unsafe fn get_ready(rel: Open) {
 pub(super) unsafe fn prepare_for_indexes() {
     // SAFETY: MyProc is this backend's own entry.
     unsafe {
-        let now = ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId());
+        let now = (compat::local_transaction(), pg_sys::GetCurrentSubTransactionId());
         if PREPARED.get() != now {
             directory::prepare();
             PREPARED.set(now);

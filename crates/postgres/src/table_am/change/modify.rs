@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
 
 use super::request::{ChangeRequest, LockRequest};
 use super::{cold_change, insert};
+use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
@@ -124,7 +125,7 @@ pub unsafe extern "C-unwind" fn tuple_update(
     wait: bool,
     failure: *mut TM_FailureData,
     mode: *mut LockTupleMode::Type,
-    update_indexes: *mut bool,
+    update_indexes: *mut compat::UpdateIndexes,
 ) -> TM_Result::Type {
     // SAFETY: heap's callback with the server's arguments.
     unsafe {
@@ -132,7 +133,7 @@ pub unsafe extern "C-unwind" fn tuple_update(
         metapage::ensure(rel);
         let mut change = ChangeRequest { cid, crosscheck, wait, failure: &mut *failure };
         let mut result = if tid::is_cold(*tid) {
-            *update_indexes = true;
+            *update_indexes = compat::ALL_INDEXES;
             cold_change::update(rel, *tid, slot, &mut change, &mut *mode)
         } else {
             delete_bitmap::write_all();
@@ -154,12 +155,12 @@ pub unsafe extern "C-unwind" fn tuple_update(
             && let Some(place) = moved::place(rel, *tid, change.failure.xmax)
         {
             *tid = place;
-            *update_indexes = true;
+            *update_indexes = compat::ALL_INDEXES;
             result = cold_change::update(rel, place, slot, &mut change, &mut *mode);
         }
         // Index insertion follows and may need the directory. It does not follow where heap keeps the new
         // version on the same page.
-        if *update_indexes && result == TM_Result::TM_Ok {
+        if compat::updates_indexes(*update_indexes) && result == TM_Result::TM_Ok {
             insert::prepare_for_indexes();
         }
         result

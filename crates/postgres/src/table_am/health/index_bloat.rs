@@ -11,6 +11,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::compat;
 use crate::host::relation::Open;
 
 /// A smaller index is not worth advice: 4 MB.
@@ -94,7 +95,7 @@ fn entry_bytes(index: Open) -> usize {
         let keys = form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0));
         let desc = index.descriptor();
         let width = |(at, &key): (usize, &i16)| {
-            let column = &*(*desc).attrs.as_ptr().add(at);
+            let column = &compat::attributes(desc)[at];
             // The number of an expression leads to no statistics.
             let known = if key > 0 { pg_sys::get_attavgwidth(form.indrelid, key) } else { 0 };
             let width =

@@ -72,7 +72,7 @@ fn check(rel: Open) {
         if pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) {
             return;
         }
-        let may = pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT);
+        let may = pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT as pg_sys::AclMode);
         if may != pg_sys::AclResult::ACLCHECK_OK {
             let kind = pg_sys::get_relkind_objtype((*rel.form()).relkind);
             pg_sys::aclcheck_error(may, kind, pg_sys::get_rel_name(table));

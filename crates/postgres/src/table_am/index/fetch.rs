@@ -9,6 +9,7 @@ use pgrx::pg_sys::{
     TupleTableSlot,
 };
 
+use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::memory;
 use crate::host::predicate_locks;
@@ -423,9 +424,8 @@ fn is_marked(rel: Open, row: u64) -> bool {
 fn count_fetch(rel: Open) {
     // SAFETY: see scan::count_row.
     unsafe {
-        let info = (*rel.as_ptr()).pgstat_info;
-        if !info.is_null() {
-            (*info).t_counts.t_tuples_fetched += 1;
+        if let Some(counts) = (*rel.as_ptr()).pgstat_info.as_mut() {
+            compat::count_fetched(counts);
         }
     }
 }

@@ -10,6 +10,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::compat;
 use crate::host::heap_am::heap;
 use pgrx::pg_sys::{self, Relation, RelationData};
 
@@ -27,9 +28,7 @@ pub fn of(rel: Open) -> Relation {
     unsafe {
         let shim = match known {
             Some(shim) => {
-                if !(*shim).rd_smgr.is_null() {
-                    pg_sys::smgrclose((*shim).rd_smgr);
-                }
+                compat::forget_file(shim);
                 shim
             }
             None => {

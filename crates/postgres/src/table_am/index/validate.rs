@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
 
 use super::root_tids::RootTids;
 use super::rows::{self, IndexRows};
+use crate::compat;
 use crate::host::full_errors;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
@@ -45,15 +46,7 @@ impl Indexed {
             }
             let (mut value, mut null) = (Datum::null(), true);
             // SAFETY: the sort was performed by the caller of the validation.
-            let more = unsafe {
-                pg_sys::tuplesort_getdatum(
-                    self.sort,
-                    true,
-                    &raw mut value,
-                    &raw mut null,
-                    std::ptr::null_mut(),
-                )
-            };
+            let more = unsafe { compat::sorted_datum(self.sort, &mut value, &mut null) };
             self.current = more.then_some(value.value() as u64);
             self.done = !more;
         }

@@ -13,6 +13,7 @@ use std::ops::AddAssign;
 
 use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, HTSV_Result, TransactionId};
 
+use crate::compat;
 use crate::host::relation::Open;
 use crate::host::{buffer, heap_tuple, random};
 use crate::storage::directory::entries;
@@ -54,7 +55,7 @@ pub unsafe fn count(rel: Open, most: u32, strategy: BufferAccessStrategy) -> Hot
         let read = pages.min(most.max(1));
         for part in 0..read {
             // Looks for interrupts, and sleeps at VACUUM's pace.
-            pg_sys::vacuum_delay_point();
+            compat::vacuum_delay();
             // The pages of this part. It is one page if all are read.
             let part_of = |part: u32| (u64::from(part) * u64::from(pages) / u64::from(read)) as u32;
             let (from, to) = (part_of(part), part_of(part + 1));

@@ -26,6 +26,7 @@ use pgrx::pg_sys::{
 use stripe::RowNumbers;
 
 use super::vacuum_counts::{Counts, Hidden};
+use crate::compat;
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation::Open;
 use crate::host::wal;
@@ -159,6 +160,7 @@ unsafe fn delete_entries(rel: Open, dead: &mut Dead, counts: &mut Counts, strate
                 strategy,
                 ..IndexVacuumInfo::default()
             };
+            compat::set_vacuumed_table(&mut info, rel.as_ptr());
             let state = std::ptr::from_mut(dead).cast();
             let none: *mut IndexBulkDeleteResult = std::ptr::null_mut();
             let result = pg_sys::index_bulk_delete(&raw mut info, none, Some(is_dead), state);

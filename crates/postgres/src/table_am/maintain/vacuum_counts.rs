@@ -12,6 +12,7 @@
 use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, TransactionId};
 
 use super::hot_rows;
+use crate::compat;
 use crate::host::relation::{Open, with_index};
 use crate::host::server_statistics;
 use crate::storage::change::row_proxy::{self, DeadToAll, Tombstones};
@@ -231,25 +232,12 @@ impl Figures {
     /// # Safety
     /// `rel` is locked so that nobody else writes this.
     unsafe fn write(self, rel: Open) {
-        let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
-        let untold = std::ptr::null_mut();
         let Self { pages, rows, visible } = self;
         // SAFETY: nobody else writes this, as is promised.
         unsafe {
             let is_index = rel.kind() == pg_sys::RELKIND_INDEX;
             let has_index = !is_index && !rel.indexes().is_empty();
-            pg_sys::vac_update_relstats(
-                rel.as_ptr(),
-                pages,
-                rows,
-                visible,
-                has_index,
-                no_xid,
-                no_multi,
-                untold,
-                untold,
-                false,
-            );
+            compat::write_statistics(rel.as_ptr(), pages, rows, visible, has_index);
         }
     }
 }

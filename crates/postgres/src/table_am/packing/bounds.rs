@@ -10,7 +10,7 @@ use stripe::packing::sort_order::{SortColumn, SortOrder};
 use vector::LogicalType;
 
 use crate::convert::ColumnType;
-use crate::host::collation::lc_collate_is_c;
+use crate::host::collation::orders_bytewise;
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::options::SortKey;
@@ -26,7 +26,7 @@ pub(super) fn of(rel: Open, keys: &[SortKey]) -> SortOrder {
         let is_known = match logical {
             LogicalType::Text => {
                 // SAFETY: in a transaction.
-                type_oid != pg_sys::BPCHAROID && unsafe { lc_collate_is_c(attribute.attcollation) }
+                type_oid != pg_sys::BPCHAROID && unsafe { orders_bytewise(attribute.attcollation) }
             }
             LogicalType::FixedBytes(_) | LogicalType::Bytes => false,
             _ => true,

@@ -16,6 +16,7 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid, VacuumStmt};
 
 use super::{as_owner, join, obstacle};
+use crate::compat;
 use crate::host::catalogs;
 use crate::host::relation::Open;
 use crate::options;
@@ -73,9 +74,9 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
             found = publication::all_tables();
         }
         let user = pg_sys::GetUserId();
-        let is_database_owner = pg_sys::pg_database_ownercheck(pg_sys::MyDatabaseId, user);
+        let is_database_owner = compat::owns_database(pg_sys::MyDatabaseId, user);
         found.retain(|&table| {
-            options::is_columnar(table) && (is_database_owner || pg_sys::pg_class_ownercheck(table, user))
+            options::is_columnar(table) && (is_database_owner || compat::owns_table(table, user))
         });
         found
     }

@@ -15,6 +15,7 @@ use super::process::{Role, begin, in_transaction, rows_of, sleep};
 use super::schedule::{self, Turn};
 use super::settings;
 use super::statistics;
+use crate::compat;
 use crate::host::server_locks;
 
 const LIBRARY: &CStr = c"$libdir/colonnade";
@@ -104,7 +105,7 @@ pub(super) unsafe fn written(database: Oid) -> u64 {
         if counts.is_null() {
             return 0;
         }
-        u64::try_from((*counts).n_tuples_inserted + (*counts).n_tuples_updated).unwrap_or(0)
+        u64::try_from(compat::written_rows(&*counts)).unwrap_or(0)
     }
 }
 

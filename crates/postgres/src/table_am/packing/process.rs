@@ -11,6 +11,7 @@ use pgrx::PgTryBuilder;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 
+use crate::compat;
 use crate::host::timeouts;
 
 /// The longest time that one transaction may take, in milliseconds. Functions of the owner's may never come
@@ -63,13 +64,13 @@ pub(super) enum Role {
 pub(super) unsafe fn begin(role: Role) {
     // SAFETY: SIGTERM ends it once what it does is cancelled; SIGINT cancels what it does.
     unsafe {
-        pg_sys::pqsignal(pg_sys::SIGHUP as c_int, Some(handlers::SignalHandlerForConfigReload));
-        pg_sys::pqsignal(pg_sys::SIGINT as c_int, Some(handlers::StatementCancelHandler));
+        compat::handle_signal(pg_sys::SIGHUP as c_int, Some(handlers::SignalHandlerForConfigReload));
+        compat::handle_signal(pg_sys::SIGINT as c_int, Some(handlers::StatementCancelHandler));
         let on_term = match role {
             Role::Launcher => handlers::SignalHandlerForShutdownRequest,
             Role::Worker => stop,
         };
-        pg_sys::pqsignal(pg_sys::SIGTERM as c_int, Some(on_term));
+        compat::handle_signal(pg_sys::SIGTERM as c_int, Some(on_term));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
 }

@@ -22,6 +22,7 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 use super::process::{attempt, in_transaction, report, sleep};
 use super::worker::{Table, on_table};
 use super::{settings, statistics};
+use crate::compat;
 use crate::host::buffer;
 use crate::host::relation::Open;
 
@@ -82,7 +83,7 @@ unsafe fn others_stay() -> bool {
                 &raw mut count,
             );
             let all = (0..usize::try_from(count).unwrap_or(0)).map(|at| *found.add(at));
-            let all: Vec<_> = all.map(|other| (other.backendId, other.localTransactionId)).collect();
+            let all: Vec<_> = all.map(|other| compat::virtual_transaction(&other)).collect();
             pg_sys::pfree(found.cast());
             all
         };

@@ -22,6 +22,7 @@ use super::process::{attempt, report};
 use super::statistics::{self, Sum};
 use super::worker::{self, Table, on_table};
 use super::{compact, settings};
+use crate::compat;
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation::Open;
 use crate::storage::directory::entries;
@@ -72,7 +73,7 @@ impl Room {
             let mut room = Self { blocks, part, idle, dead, ..Self::default() };
             let counts = pg_sys::pgstat_fetch_stat_tabentry(rel.oid());
             if !counts.is_null() {
-                room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
+                room.dead_rows = u64::try_from(compat::dead_rows(&*counts)).unwrap_or(0);
             }
             let runs: Vec<_> = entries::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
             // Adds stripes whose rows have left the directory's pages already: the server prunes these when
@@ -222,7 +223,7 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
             let mut params = vacuum_params();
             let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
             pg_sys::MemoryContextSwitchTo(before);
-            pg_sys::vacuum(list, &raw mut params, strategy, true);
+            compat::vacuum(list, &raw mut params, strategy, context);
             pg_sys::CommitTransactionCommand();
         });
         pg_sys::PortalContext = std::ptr::null_mut();
@@ -234,7 +235,10 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
 
 fn vacuum_params() -> pg_sys::VacuumParams {
     pg_sys::VacuumParams {
-        options: pg_sys::VACOPT_VACUUM | pg_sys::VACOPT_SKIP_LOCKED | pg_sys::VACOPT_PROCESS_TOAST,
+        options: pg_sys::VACOPT_VACUUM
+            | pg_sys::VACOPT_SKIP_LOCKED
+            | pg_sys::VACOPT_PROCESS_TOAST
+            | compat::VACUUM_MAIN,
         freeze_min_age: -1,
         freeze_table_age: -1,
         multixact_freeze_min_age: -1,

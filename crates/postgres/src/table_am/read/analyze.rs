@@ -17,13 +17,13 @@
 //! all rows of stripes here: they are mostly younger, as rows get into stripes in the order of their arrival.
 
 use pgrx::pg_sys::{
-    self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, TableScanDesc, TransactionId,
-    TupleTableSlot,
+    self, BlockNumber, BufferHeapTupleTableSlot, TableScanDesc, TransactionId, TupleTableSlot,
 };
 use pgrx::{PgList, pg_guard};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::scan::{self, Scan};
+use crate::compat::{self, AnalyzedBlocks};
 use crate::host::heap_am::heap_guarded;
 use crate::host::random;
 use crate::host::relation::Open;
@@ -137,8 +137,7 @@ fn rows_wanted(rel: Open) -> f64 {
             let cache = pg_sys::SysCacheIdentifier::STATEXTOID as i32;
             let tuple = pg_sys::SearchSysCache1(cache, object.into());
             if !tuple.is_null() {
-                let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_statistic_ext>();
-                target = target.max((*form).stxstattarget);
+                target = target.max(compat::extended_target(tuple).unwrap_or(0));
                 pg_sys::ReleaseSysCache(tuple);
             }
         }
@@ -151,38 +150,44 @@ fn target_of(rel: Open) -> i32 {
     // SAFETY: a plain global of the server.
     let usual = unsafe { pg_sys::default_statistics_target };
     let columns = rel.columns().iter().filter(|a| !a.attisdropped);
-    columns.map(|a| if a.attstattarget < 0 { usual } else { a.attstattarget }).max().unwrap_or(usual)
+    // SAFETY: a catalog look-up.
+    let target = |column| unsafe { compat::column_target(rel.oid(), column) }.unwrap_or(usual);
+    columns.map(target).max().unwrap_or(usual)
 }
 
 /// `scan_analyze_next_block`.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn next_block(
-    scan: TableScanDesc,
-    block: BlockNumber,
-    strategy: BufferAccessStrategy,
-) -> bool {
-    // SAFETY: the scan is ours.
-    unsafe {
-        let ours = scan.cast::<Scan>();
-        let state = &mut Scan::state(ours).analyze;
-        if !state.started {
-            start(Open::of((*scan).rs_rd), state);
-        }
-        state.is_told = false;
-        let after = state.stripes.partition_point(|entry| entry.run.first_block <= block);
-        state.page = None;
-        if let Some(at) = after.checked_sub(1) {
-            let entry = &state.stripes[at];
-            let (page, pages) = (u64::from(block - entry.run.first_block), u64::from(entry.run.block_count));
-            if page < pages {
-                let rows = u64::from(entry.row_count);
-                let from = (rows * page / pages) as u32;
-                let to = (rows * (page + 1) / pages) as u32;
-                state.page = Some((at, from, to));
-                return true;
+pub struct Blocks;
+
+impl AnalyzedBlocks for Blocks {
+    unsafe fn begin(scan: TableScanDesc, block: BlockNumber) -> bool {
+        // SAFETY: the scan is ours.
+        unsafe {
+            let ours = scan.cast::<Scan>();
+            let state = &mut Scan::state(ours).analyze;
+            if !state.started {
+                start(Open::of((*scan).rs_rd), state);
             }
+            state.is_told = false;
+            let after = state.stripes.partition_point(|entry| entry.run.first_block <= block);
+            state.page = None;
+            if let Some(at) = after.checked_sub(1) {
+                let entry = &state.stripes[at];
+                let (page, pages) =
+                    (u64::from(block - entry.run.first_block), u64::from(entry.run.block_count));
+                if page < pages {
+                    let rows = u64::from(entry.row_count);
+                    let from = (rows * page / pages) as u32;
+                    let to = (rows * (page + 1) / pages) as u32;
+                    state.page = Some((at, from, to));
+                }
+            }
+            state.page.is_some()
         }
-        heap_guarded!(scan_analyze_next_block((*ours).heap, block, strategy))
+    }
+
+    unsafe fn heap(scan: TableScanDesc) -> TableScanDesc {
+        // SAFETY: the scan is ours.
+        unsafe { (*scan.cast::<Scan>()).heap }
     }
 }
 

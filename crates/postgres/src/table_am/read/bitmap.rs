@@ -9,12 +9,13 @@
 use std::ops::Range;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, ItemPointerData, TBMIterateResult, TableScanDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, TableScanDesc, TupleTableSlot};
 
 use super::cold_fetch::ColdFetch;
 use super::moved;
 use super::scan::{self, Scan};
-use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::compat::{BitmapBlocks, BitmapState};
+use crate::host::heap_am::heap;
 use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
@@ -34,46 +35,69 @@ pub struct State {
     fetch: [Option<Box<ColdFetch>>; 2],
 }
 
-/// `scan_bitmap_next_block`.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBMIterateResult) -> bool {
-    // SAFETY: the scan is ours; the result has as many offsets as it says.
-    unsafe {
-        let ours = scan.cast::<Scan>();
-        let block = (*result).blockno;
-        (*ours).bitmap_cold = block >= tid::COLD_BASE;
-        if !(*ours).bitmap_cold {
-            // A parallel bitmap scan gets its snapshot late, and only in the outer scan.
-            (*(*ours).heap).rs_snapshot = (*scan).rs_snapshot;
-            return heap_guarded!(scan_bitmap_next_block((*ours).heap, result));
-        }
-        scan::survey(ours);
-        let state = Scan::state(ours);
-        state.bitmap.rows.clear();
-        state.bitmap.next = 0;
-        state.bitmap.loaded = 0..0;
-        let offsets: Vec<u16> = match usize::try_from((*result).ntuples) {
-            Ok(count) => (*result).offsets.as_slice(count).to_vec(),
-            // The bitmap is lossy here: it means every row of the block, and the node above rechecks them.
-            Err(_) => (1..=tid::ROWS_PER_BLOCK as u16).collect(),
-        };
-        let snapshot = (*scan).rs_snapshot;
-        let rel = Open::of((*scan).rs_rd);
-        let serializable = predicate_locks::serializable_reads(rel, snapshot);
-        for offset in offsets {
-            let mut place = tid::tid(block, offset);
-            let Some(row) = tid::row_of(place) else { continue };
-            let Some((at, position)) = stripe_of(&state.stripes, row) else { continue };
-            let there = if serializable {
-                is_there(rel, &state.stripes[at], row, &raw mut place, snapshot)
-            } else {
-                !state.tombstones.contains(row)
+/// The callbacks of a bitmap scan.
+pub struct Blocks;
+
+impl BitmapBlocks for Blocks {
+    fn is_cold(block: BlockNumber) -> bool {
+        block >= tid::COLD_BASE
+    }
+
+    unsafe fn state<'a>(scan: TableScanDesc) -> &'a mut BitmapState {
+        // SAFETY: the scan is ours.
+        unsafe { &mut (*scan.cast::<Scan>()).bitmap }
+    }
+
+    fn heap_routine() -> &'static pg_sys::TableAmRoutine {
+        heap()
+    }
+
+    unsafe fn heap(scan: TableScanDesc) -> TableScanDesc {
+        // SAFETY: the scan is ours.
+        unsafe { (*scan.cast::<Scan>()).heap }
+    }
+
+    unsafe fn begin(scan: TableScanDesc, block: BlockNumber, rows: Option<&[u16]>) -> bool {
+        // SAFETY: the scan is ours.
+        unsafe {
+            let ours = scan.cast::<Scan>();
+            scan::survey(ours);
+            let state = Scan::state(ours);
+            state.bitmap.rows.clear();
+            state.bitmap.next = 0;
+            state.bitmap.loaded = 0..0;
+            let snapshot = (*scan).rs_snapshot;
+            let rel = Open::of((*scan).rs_rd);
+            let serializable = predicate_locks::serializable_reads(rel, snapshot);
+            let mut take = |offset: u16| {
+                let mut place = tid::tid(block, offset);
+                let Some(row) = tid::row_of(place) else { return };
+                let Some((at, position)) = stripe_of(&state.stripes, row) else { return };
+                let there = if serializable {
+                    is_there(rel, &state.stripes[at], row, &raw mut place, snapshot)
+                } else {
+                    !state.tombstones.contains(row)
+                };
+                if there {
+                    state.bitmap.rows.push((at, position));
+                }
             };
-            if there {
-                state.bitmap.rows.push((at, position));
+            match rows {
+                Some(rows) => rows.iter().copied().for_each(&mut take),
+                None => (1..=tid::ROWS_PER_BLOCK as u16).for_each(&mut take),
             }
+            !state.bitmap.rows.is_empty()
         }
-        !state.bitmap.rows.is_empty()
+    }
+
+    unsafe fn next(scan: TableScanDesc, recheck: bool, slot: *mut TupleTableSlot) -> bool {
+        // SAFETY: the scan is ours.
+        unsafe { next_cold_tuple(scan, recheck, slot) }
+    }
+
+    unsafe fn is_there(rel: pg_sys::Relation, scan: TableScanDesc, slot: *mut TupleTableSlot) -> bool {
+        // SAFETY: the scan is ours, and its relation open.
+        unsafe { moved::is_there(Open::of(rel), (*scan).rs_snapshot, slot) }
     }
 }
 
@@ -100,33 +124,12 @@ unsafe fn is_there(
     }
 }
 
-/// `scan_bitmap_next_tuple`: hot rows go straight through.
-pub unsafe extern "C-unwind" fn next_tuple(
-    scan: TableScanDesc,
-    result: *mut TBMIterateResult,
-    slot: *mut TupleTableSlot,
-) -> bool {
-    // SAFETY: the scan is ours; this frame owns nothing.
-    unsafe {
-        let ours = scan.cast::<Scan>();
-        if !(*ours).bitmap_cold {
-            while heap_direct!(scan_bitmap_next_tuple((*ours).heap, result, slot)) {
-                if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
-                    return true;
-                }
-            }
-            return false;
-        }
-        next_cold_tuple(scan, result, slot)
-    }
-}
-
 /// Not inlined, for the reason that `scan::scan_getnextslot_slow` gives.
 #[inline(never)]
 #[pg_guard]
 unsafe extern "C-unwind" fn next_cold_tuple(
     scan: TableScanDesc,
-    result: *mut TBMIterateResult,
+    recheck: bool,
     slot: *mut TupleTableSlot,
 ) -> bool {
     // SAFETY: the scan is ours.
@@ -136,7 +139,6 @@ unsafe extern "C-unwind" fn next_cold_tuple(
         let bitmap = &mut state.bitmap;
         let Some(&(stripe, _)) = bitmap.rows.get(bitmap.next) else { return false };
         let rel = (*scan).rs_rd;
-        let recheck = (*result).recheck;
         let fetch = bitmap.fetch[usize::from(recheck)].get_or_insert_with(|| {
             Box::new(if recheck {
                 ColdFetch::new(Open::of(rel))

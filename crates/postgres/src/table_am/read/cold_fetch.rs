@@ -16,6 +16,7 @@ use vector::Error;
 
 use super::cold_rows::{ColdRows, SLOT_WANTS_SYSTEM_COLUMNS, fits, store};
 use super::wanted;
+use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::host::relation::Open;
@@ -169,8 +170,7 @@ impl ColdFetch {
         unsafe {
             let desc = (*slot).tts_tupleDescriptor;
             let wanted = wanted::of(slot, self.recheck);
-            let count = usize::try_from((*desc).natts).unwrap_or(0);
-            let attributes = (*desc).attrs.as_slice(count).iter().enumerate();
+            let attributes = compat::attributes(desc).iter().enumerate();
             let live = attributes.filter(|(at, attribute)| {
                 !attribute.attisdropped
                     && wanted.as_ref().is_none_or(|wanted| wanted.get(*at).copied().unwrap_or(true))

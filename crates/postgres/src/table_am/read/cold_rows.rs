@@ -15,6 +15,7 @@ use stripe::StripeReader;
 use vector::{Error, LogicalType, Vector};
 
 use super::wanted;
+use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::host::relation::Open;
@@ -108,8 +109,7 @@ impl Columns {
         // SAFETY: the slot keeps its row type.
         unsafe {
             let desc = (*slot).tts_tupleDescriptor;
-            let count = usize::try_from((*desc).natts).unwrap_or(0);
-            let attributes = (*desc).attrs.as_slice(count).iter().enumerate();
+            let attributes = compat::attributes(desc).iter().enumerate();
             let live = attributes
                 .map(|(at, a)| !a.attisdropped && wanted.is_none_or(|w| w.get(at).copied().unwrap_or(true)))
                 .collect();

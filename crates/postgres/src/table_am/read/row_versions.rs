@@ -18,6 +18,7 @@ use pgrx::pg_sys::{
 };
 
 use super::cold_fetch::ColdFetch;
+use crate::compat;
 use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::pending_rows;
@@ -81,7 +82,7 @@ pub unsafe fn fetch(rel: Open, entry: &StripeEntry, row: u64, slot: *mut TupleTa
             return;
         };
         let purpose = Purpose {
-            transaction: (*pg_sys::MyProc).lxid,
+            transaction: compat::local_transaction(),
             command: (*(*query).estate).es_output_cid,
             query,
             rel: rel.as_ptr(),

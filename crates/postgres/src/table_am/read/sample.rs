@@ -9,10 +9,11 @@
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, SampleScanState, TableScanDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, BlockNumber, SampleScanState, TableScanDesc, TupleTableSlot};
 
 use super::moved;
 use super::scan::{self, Scan};
+use crate::compat;
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
@@ -102,9 +103,7 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, node: *mut Sampl
                     continue;
                 }
                 state.sample.group = None;
-                let heap = (*ours).heap.cast::<HeapScanDescData>();
-                pg_sys::heapgetpage((*ours).heap, block);
-                (*heap).rs_inited = true;
+                compat::enter_block((*ours).heap, block);
                 return true;
             }
             let at = (unit - u64::from(state.sample.blocks)) as usize;

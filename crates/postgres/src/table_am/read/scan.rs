@@ -22,6 +22,7 @@ use pgrx::pg_sys::{
 use super::cold_rows::ColdRows;
 use super::scan_steps::{self, Position, Range, at_of, next};
 use super::{moved, own_writes};
+use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::relation::Open;
 use crate::host::{error, memory};
@@ -45,8 +46,8 @@ pub struct Scan {
     /// The direction in which the inner scan may be asked directly for the next hot row. For any other
     /// direction `scan_steps` decides.
     pub(super) hot_direction: ScanDirection::Type,
-    /// A bitmap scan stands on a block of cold rows.
-    pub bitmap_cold: bool,
+    /// Where a bitmap scan stands.
+    pub(super) bitmap: compat::BitmapState,
     /// Everything else.
     pub state: *mut State,
 }
@@ -109,7 +110,7 @@ pub unsafe fn begin(
         (*scan).base.rs_snapshot = snapshot;
         (*scan).base.rs_flags = flags;
         (*scan).base.rs_parallel = pscan;
-        let inner = flags & !(TEMP_SNAPSHOT | ALLOW_SYNC);
+        let inner = flags & !(TEMP_SNAPSHOT | ALLOW_SYNC) | compat::NEED_TUPLES;
         (*scan).heap =
             heap_guarded!(scan_begin(rel.as_ptr(), snapshot, nkeys, key, std::ptr::null_mut(), inner));
         // The statistics have counted one scan by now. Entering a hot segment must not count as another one.
@@ -172,6 +173,7 @@ pub unsafe extern "C-unwind" fn scan_end(scan: TableScanDesc) {
     unsafe {
         let ours = scan.cast::<Scan>();
         release(Scan::state(ours));
+        compat::end_bitmap(&mut (*ours).bitmap);
         heap_guarded!(scan_end((*ours).heap));
         if (*scan).rs_flags & TEMP_SNAPSHOT != 0 {
             pg_sys::UnregisterSnapshot((*scan).rs_snapshot);
@@ -216,6 +218,7 @@ pub unsafe extern "C-unwind" fn scan_rescan(
         }
         state.sample = Default::default();
         state.bitmap = Default::default();
+        compat::restart_bitmap(&mut (*ours).bitmap);
         (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
         heap_guarded!(scan_rescan((*ours).heap, key, set_params, allow_strategy, false, allow_pagemode));
         if (*scan).rs_flags & SEQUENTIAL != 0 {
@@ -293,9 +296,8 @@ pub(super) unsafe fn cold_rows(scan: *mut Scan) -> &'static mut ColdRows {
 fn count_scan(rel: Open) {
     // SAFETY: see count_row.
     unsafe {
-        let info = (*rel.as_ptr()).pgstat_info;
-        if !info.is_null() {
-            (*info).t_counts.t_numscans += 1;
+        if let Some(counts) = (*rel.as_ptr()).pgstat_info.as_mut() {
+            compat::count_scan(counts);
         }
     }
 }
@@ -304,9 +306,8 @@ fn count_scan(rel: Open) {
 pub(super) fn count_row(rel: Open) {
     // SAFETY: pgstat_info is null or points at the backend's pending counters of this open relation.
     unsafe {
-        let info = (*rel.as_ptr()).pgstat_info;
-        if !info.is_null() {
-            (*info).t_counts.t_tuples_returned += 1;
+        if let Some(counts) = (*rel.as_ptr()).pgstat_info.as_mut() {
+            compat::count_returned(counts, 1);
         }
     }
 }

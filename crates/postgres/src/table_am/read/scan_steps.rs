@@ -12,6 +12,7 @@ use pgrx::pg_sys::{self, HeapScanDescData, ItemPointerData, ScanDirection, Trans
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::scan::{Scan, State, cold_rows, count_row, survey};
 use super::{moved, parallel};
+use crate::compat;
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation::Open;
@@ -49,6 +50,8 @@ unsafe fn enter_hot(scan: *mut Scan, span: Span) {
             let strategy = (*scan).base.rs_flags & ALLOW_STRATEGY != 0;
             let pagemode = (*scan).base.rs_flags & pg_sys::ScanOptions::SO_ALLOW_PAGEMODE != 0;
             heap_guarded!(scan_rescan((*scan).heap, std::ptr::null_mut(), true, strategy, false, pagemode));
+        } else {
+            compat::restart_scan((*scan).heap.cast());
         }
         pg_sys::heap_setscanlimits((*scan).heap, span.start, span.blocks());
     }
@@ -66,6 +69,7 @@ unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
             } else {
                 span.end - (*heap).rs_cblock
             };
+            compat::turn_scan(heap, direction);
         }
     }
 }

@@ -22,6 +22,7 @@ use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
 
 use super::cluster_sort::IndexSort;
 use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
+use crate::compat;
 use crate::host::heap_rewrite::{HeapRewrite, RewriteLimits};
 use crate::host::memory;
 use crate::host::relation::Open;
@@ -204,8 +205,7 @@ fn lacks_default(rel: Open, entry: &StripeEntry) -> bool {
             Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
         };
         let desc = rel.descriptor();
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        let columns = (*desc).attrs.as_slice(count).iter().skip(stripe.reader.column_count());
+        let columns = compat::attributes(desc).iter().skip(stripe.reader.column_count());
         columns.into_iter().any(|attribute| attribute.atthasmissing && !attribute.attisdropped)
     }
 }

@@ -17,6 +17,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, TransactionId};
 
+use crate::compat;
 use crate::host::heap_rewrite::HeapRewrite;
 use crate::host::relation::Open;
 use crate::host::{buffer, guarded_run, heap_tuple};
@@ -178,7 +179,7 @@ impl<'a> HotRows<'a> {
             row.0.resize(count, pg_sys::Datum::null());
             row.1.resize(count, true);
             let (values, nulls, tuple) = (row.0.as_mut_ptr(), row.1.as_mut_ptr(), &raw mut *tuple);
-            let attributes = (*desc).attrs.as_slice(count);
+            let attributes = compat::attributes(desc);
             let copy = guarded_run::together(|| {
                 guarded_run::heap_deform_tuple(tuple, desc, values, nulls);
                 for (at, attribute) in attributes.iter().enumerate() {

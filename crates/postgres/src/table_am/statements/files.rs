@@ -9,10 +9,12 @@
 use std::ffi::c_char;
 
 use pgrx::pg_guard;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, MultiXactId, Oid, Relation, TransactionId};
 
+use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::heap_am::heap_guarded;
+use crate::host::heap_am::{heap, heap_guarded};
 use crate::host::relation::Open;
 use crate::host::relation_file;
 use crate::host::relation_file::FileLocator;
@@ -37,7 +39,9 @@ pub unsafe extern "C-unwind" fn set_new_file(
         if relation_file::file_number(&relation_file::locator(rel)) != relation_file::file_number(&*locator) {
             forget_rows(rel);
         }
-        heap_guarded!(relation_set_new_filenode(rel.as_ptr(), locator, persistence, freeze_xid, min_multi));
+        let mut heap = *heap();
+        let Some(set) = *compat::set_new_file(&mut heap) else { error::internal("heap makes no files") };
+        pg_guard_ffi_boundary(|| set(rel.as_ptr(), locator, persistence, freeze_xid, min_multi));
     }
 }
 

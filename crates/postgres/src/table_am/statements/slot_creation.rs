@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pgrx::pg_sys::{self, Oid, QueryDesc};
 
 use super::publication;
+use crate::compat;
 use crate::host::hooks::Chain;
 use crate::host::relation::Open;
 use crate::host::replication_slots;
@@ -68,16 +69,12 @@ pub fn makes_slots(function: Oid) -> bool {
 
 /// Notes the slots that are there, because a function that makes slots is about to be executed.
 pub unsafe fn expect() {
-    // SAFETY: MyProc is this backend's own entry.
-    unsafe {
-        let transaction = (*pg_sys::MyProc).lxid;
-        let known =
-            EXPECTING.with_borrow(|now| now.as_ref().is_some_and(|now| now.transaction == transaction));
-        if !known {
-            let known = replication_slots::decoding_slots(usize::MAX);
-            EXPECTING.set(Some(Expecting { transaction, known }));
-            IS_EXPECTING.set(true);
-        }
+    let transaction = compat::local_transaction();
+    let known = EXPECTING.with_borrow(|now| now.as_ref().is_some_and(|now| now.transaction == transaction));
+    if !known {
+        let known = replication_slots::decoding_slots(usize::MAX);
+        EXPECTING.set(Some(Expecting { transaction, known }));
+        IS_EXPECTING.set(true);
     }
 }
 
@@ -96,7 +93,7 @@ unsafe fn tell() {
     // SAFETY: a query has just run, in a transaction with a snapshot.
     unsafe {
         let Some(mut expecting) = EXPECTING.take() else { return };
-        if expecting.transaction != (*pg_sys::MyProc).lxid {
+        if expecting.transaction != compat::local_transaction() {
             IS_EXPECTING.set(false);
             return;
         }

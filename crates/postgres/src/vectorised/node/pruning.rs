@@ -21,7 +21,7 @@ use crate::vectorised::translated::{Reason, Remaining, Values};
 pub struct Pruning {
     /// A part of the plan, by which this entry is found again.
     partitions: *mut pg_sys::PartitionPruneInfo,
-    state: *mut pg_sys::PartitionPruneState,
+    state: *mut partition_pruning::PruneState,
     /// Inputs left when the node began, by place.
     left: Vec<usize>,
     /// Whether each start may leave out more inputs.

@@ -22,7 +22,7 @@ use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::expressions::early_value::EarlyValue;
 use crate::host::identity::Identity;
-use crate::host::tree::{self, List, Typed};
+use crate::host::tree::{self, FinishedStatement, Typed};
 use crate::host::{error, memory};
 use crate::planner::cost;
 use crate::scan::vectors;
@@ -135,7 +135,7 @@ impl State {
                 return state;
             }
             let mut values = Initial::new(custom, &mut state.pruning);
-            let translated = translate(subtree, subplans(custom), &mut values);
+            let translated = translate(subtree, statement_of(custom), &mut values);
             match translated {
                 Ok(translated) => state.take_shape(translated),
                 Err(reason) => fallback::start(&mut state, reason.0.into_owned()),
@@ -299,7 +299,7 @@ impl State {
         unsafe {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
-            let subplans = subplans(self.custom);
+            let statement = statement_of(self.custom);
             if self.scratch.is_null() {
                 let parent = (*(*self.custom).ss.ps.state).es_query_cxt;
                 self.scratch = memory::small_context(parent, c"colonnade translation");
@@ -311,7 +311,7 @@ impl State {
                 Live::new(self.custom, &mut self.values, &mut self.kept, &mut self.pruning, fetching);
             let previous = pg_sys::MemoryContextSwitchTo(self.scratch);
             let subtree = tree::Plan::new(self.subtree);
-            let translate = || subtree.and_then(|plan| translate(plan, subplans, &mut values).ok());
+            let translate = || subtree.and_then(|plan| translate(plan, statement, &mut values).ok());
             let translated = self.identity.during(translate);
             pg_sys::MemoryContextSwitchTo(previous);
             translated
@@ -406,11 +406,11 @@ impl State {
     }
 }
 
-/// The sub-plans of the statement that a node is part of.
+/// The statement that a node is part of.
 ///
 /// # Safety
-/// The node is initialised, or being so, for as long as the list is looked at.
-unsafe fn subplans<'a>(custom: *mut pg_sys::CustomScanState) -> List<'a, tree::Plan<'a>> {
+/// The node is initialised, or being so, for as long as the statement is looked at.
+unsafe fn statement_of<'a>(custom: *mut pg_sys::CustomScanState) -> FinishedStatement<'a> {
     // SAFETY: such a node belongs to a running statement.
-    unsafe { List::new((*(*(*custom).ss.ps.state).es_plannedstmt).subplans) }
+    unsafe { FinishedStatement::of((*(*custom).ss.ps.state).es_plannedstmt) }
 }

@@ -22,7 +22,7 @@ pub fn append(
     if append.plan.parallel_aware || append.nasyncplans > 0 {
         return decline("parallel or asynchronous append");
     }
-    all(context, append.plan(), append.inputs(), append.partitions(), order)
+    all(context, append.plan(), append.inputs(), append.partitions(context.statement), order)
 }
 
 /// The rows of all inputs, which are sorted, in order.
@@ -32,7 +32,7 @@ pub fn merge_append(
     order: Order,
 ) -> Result<Relation, Reason> {
     let plan = append.plan();
-    let below = all(context, plan, append.inputs(), append.partitions(), Order::Any)?;
+    let below = all(context, plan, append.inputs(), append.partitions(context.statement), Order::Any)?;
     if order == Order::Any {
         return Ok(below);
     }

@@ -94,12 +94,17 @@ pub fn set_operation(
     let child = operation.plan().input();
     let sorted = operation.strategy == pg_sys::SetOpStrategy::SETOP_SORTED;
     let ordering = if sorted && order == Order::Kept { sort::ordering(context, child)? } else { Vec::new() };
-    let below = input(context, child, Order::Any)?.plain();
-    let inputs = targets(child);
-    let side = usize::try_from(operation.flagColIdx).unwrap_or(0).wrapping_sub(1);
-    let Some(side_of) = below.columns.get(side).cloned() else {
-        return decline("set operation of no sides");
+    let (below, side_of) = match operation.side_column() {
+        Some(side) => {
+            let below = input(context, child, Order::Any)?.plain();
+            let Some(side_of) = below.columns.get(side).cloned() else {
+                return decline("set operation of no sides");
+            };
+            (below, side_of)
+        }
+        None => both_sides(context, operation.plan())?,
     };
+    let inputs = targets(child);
     let mut keys = Keys::default();
     let mut grouped = Vec::new();
     for column in operation.columns() {
@@ -131,6 +136,28 @@ pub fn set_operation(
     let plan = kept_of(operation.cmd, groups, left, right)?;
     let plan = in_order_of(plan, &ordering, &known, None)?;
     Ok(Relation { plan, columns })
+}
+
+/// The rows of both inputs of a set operation, and the column that says of which of them a row is.
+fn both_sides(
+    context: &mut Context<'_>,
+    operation: tree::Plan<'_>,
+) -> Result<(Relation, Expression), Reason> {
+    let mut sides = Vec::new();
+    for (side, plan) in operation.outer().into_iter().chain(operation.inner()).enumerate() {
+        let mut rows = input(context, plan, Order::Any)?;
+        rows.columns.push(integer(i32::try_from(side).unwrap_or(0)));
+        sides.push(rows.materialise());
+    }
+    let [left, right] = sides.as_slice() else { return decline("set operation of no sides") };
+    let types = left.types();
+    if types != right.types() {
+        return decline("set operation of different representations");
+    }
+    let side = types.len() - 1;
+    let columns = (0..side).map(Expression::Column).collect();
+    let plan = Plan::Append { inputs: sides, removed: 0 };
+    Ok((Relation { plan, columns }, Expression::Column(side)))
 }
 
 /// How many rows of a group are of this side.

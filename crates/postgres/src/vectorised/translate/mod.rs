@@ -41,7 +41,7 @@ pub use scan::is_columnar;
 
 use self::scope::Scope;
 use super::translated::{Origin, Origins, Reason, SourceSpec, Translated, Values};
-use crate::host::tree::{self, List, Node, PlanNode};
+use crate::host::tree::{self, Node, PlanNode};
 
 /// Declines with a reason.
 fn decline<T>(reason: impl Into<Cow<'static, str>>) -> Result<T, Reason> {
@@ -94,8 +94,8 @@ impl Relation {
 
 /// The state of one translation.
 struct Context<'a> {
-    /// The plans of the statement's sub-plans.
-    subplans: List<'a, tree::Plan<'a>>,
+    /// The statement.
+    statement: tree::FinishedStatement<'a>,
     values: &'a mut dyn Values,
     sources: Vec<SourceSpec>,
     /// See `Translated`.
@@ -135,18 +135,18 @@ fn kept<T: Send + Sync + 'static>(
     known.map(|(_, function)| function).or_else(|| kept.make(node, make))
 }
 
-/// The translation of a subtree of a finished plan, given the sub-plans of its statement. The addresses in it
+/// The translation of a subtree of a finished plan, given its statement. The addresses in it
 /// are those of the plan's nodes.
 ///
 /// # Errors
 /// The reason why there is none.
 pub fn translate(
     plan: tree::Plan<'_>,
-    subplans: List<'_, tree::Plan<'_>>,
+    statement: tree::FinishedStatement<'_>,
     values: &mut dyn Values,
 ) -> Result<Translated, Reason> {
     let mut context = Context {
-        subplans,
+        statement,
         values,
         sources: Vec::new(),
         idle: Vec::new(),

@@ -76,7 +76,7 @@ fn joined(
     };
     // A sub-plan's number is its place in the statement's list.
     let place = usize::try_from(subplan.plan_id - 1).unwrap_or(usize::MAX);
-    let Some(plan) = context.subplans.get(place) else {
+    let Some(plan) = context.statement.subplans().get(place) else {
         return decline("sub-plan that is not there");
     };
     let Relation { plan: rows, columns } =

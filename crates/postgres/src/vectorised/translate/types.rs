@@ -15,7 +15,7 @@ use vector::LogicalType;
 use super::decline;
 use crate::convert::ColumnType;
 use crate::host::catalogs;
-use crate::host::collation::lc_collate_is_c;
+use crate::host::collation::orders_bytewise;
 use crate::host::icu;
 use crate::host::tree::Node;
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -182,7 +182,7 @@ pub fn text_order(collation: Oid) -> Result<TextOrder, Reason> {
     }
     // SAFETY: catalog look-ups.
     unsafe {
-        if lc_collate_is_c(collation) {
+        if orders_bytewise(collation) {
             return Ok(TextOrder::Bytes);
         }
         match catalogs::locale(collation) {

@@ -31,6 +31,7 @@ use pgrx::pg_sys::{
 };
 
 use super::{Entry, MOST_BYTES, SPAN, TID_BYTES, bit, lookup, set_bit, tid_bytes};
+use crate::compat;
 use crate::host::error;
 use crate::host::predicate_locks;
 use crate::host::relation::{Open, with_table};
@@ -172,7 +173,7 @@ pub fn mark(rel: Open, row: u64, command: CommandId, successor: Option<ItemPoint
 pub fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
     // SAFETY: plain numbers of the server's.
     let (transaction, subtransaction) =
-        unsafe { ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId()) };
+        unsafe { (compat::local_transaction(), pg_sys::GetCurrentSubTransactionId()) };
     TALLY.with_borrow_mut(|tally| {
         let now = (subtransaction, command);
         if tally.transaction != transaction || tally.command != now {

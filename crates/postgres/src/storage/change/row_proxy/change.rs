@@ -17,6 +17,7 @@ use pgrx::pg_sys::{
 
 use super::Proxy;
 use super::make::{Found, find_or_make, raw_inserter};
+use crate::compat;
 use crate::host::guarded_run::{self, together};
 use crate::host::relation::Open;
 use crate::host::{buffer, error};
@@ -243,7 +244,7 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
         let mut failure = TM_FailureData::default();
         let mut mode = LockTupleMode::LockTupleExclusive;
         let mut place = proxy.place;
-        let result = pg_sys::heap_update(
+        let result = compat::heap_update(
             table,
             &raw mut place,
             tuple,

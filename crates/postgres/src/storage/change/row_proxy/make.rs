@@ -17,6 +17,7 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, TransactionId};
 
 use super::{Pinned, Proxy, live_on_page};
+use crate::compat;
 use crate::host::guarded_run::{self, together};
 use crate::host::relation::Open;
 use crate::host::{buffer, error};
@@ -82,7 +83,7 @@ struct Hint {
 /// Calls `what` with the run of a storage id.
 fn with_run<T>(storage_id: u64, what: impl FnOnce(&mut Run) -> T) -> T {
     // SAFETY: MyProc is this backend's own entry.
-    let now = unsafe { (*pg_sys::MyProc).lxid };
+    let now = compat::local_transaction();
     RUNS.with_borrow_mut(|all| {
         if all.transaction != now {
             *all = Runs { transaction: now, ..Runs::default() };
@@ -102,7 +103,7 @@ fn with_run<T>(storage_id: u64, what: impl FnOnce(&mut Run) -> T) -> T {
 /// Where this transaction found the row's live proxy last.
 pub(super) fn known_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     // SAFETY: MyProc is this backend's own entry.
-    let now = unsafe { (*pg_sys::MyProc).lxid };
+    let now = compat::local_transaction();
     RUNS.with_borrow(|all| {
         let run = all.runs.iter().find(|run| all.transaction == now && run.storage_id == storage_id)?;
         let at = run.places.binary_search_by_key(&row, |&(row, _)| row).ok()?;

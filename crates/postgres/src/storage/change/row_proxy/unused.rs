@@ -155,17 +155,9 @@ impl<'a> Sweep<'a> {
                 .collect();
             if !dead.is_empty() {
                 visibility_bits::clear(self.table, block, buf, self.map);
-                let none = std::ptr::null_mut();
                 let logged = self.table.needs_wal();
                 critical::start();
-                let count = dead.len() as i32;
-                pg_sys::heap_page_prune_execute(buf, none, 0, dead.as_mut_ptr(), count, none, 0);
-                let head = page.cast::<pg_sys::PageHeaderData>();
-                (*head).pd_flags &= !(pg_sys::PD_PAGE_FULL as u16);
-                pg_sys::MarkBufferDirty(buf);
-                if logged {
-                    wal::log_made_dead(buf, &mut dead);
-                }
+                wal::make_dead(self.table, buf, &mut dead, logged);
                 critical::end();
             }
             let room = pg_sys::PageGetHeapFreeSpace(page);

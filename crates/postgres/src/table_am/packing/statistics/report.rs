@@ -76,7 +76,8 @@ unsafe fn may_see(table: Oid) -> bool {
         let user = pg_sys::GetUserId();
         let sees_all = pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_STATS);
         pg_sys::has_privs_of_role(user, sees_all)
-            || (pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT) == pg_sys::AclResult::ACLCHECK_OK
+            || (pg_sys::pg_class_aclcheck(table, user, pg_sys::ACL_SELECT as pg_sys::AclMode)
+                == pg_sys::AclResult::ACLCHECK_OK
                 && pg_sys::check_enable_rls(table, Oid::INVALID, true)
                     != pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32)
     }

@@ -13,6 +13,7 @@ use super::super::{decline, types};
 use super::Known;
 use crate::convert::varlena;
 use crate::host::catalogs;
+use crate::host::collation::has_ascii_letters;
 use crate::host::tree::List;
 use crate::vectorised::translated::Reason;
 
@@ -88,10 +89,6 @@ pub fn is_known_regexp(args: List<'_>) -> bool {
     matches!((text(1), text(2)), (Some(pattern), Some(with)) if query::is_known_regexp(&pattern, &with))
 }
 
-unsafe extern "C-unwind" {
-    fn lc_ctype_is_c(collation: Oid) -> bool;
-}
-
 /// How letters change their case under a collation.
 fn case_rule(collation: Oid) -> Result<CaseRule, Reason> {
     if !types::is_deterministic(collation) {
@@ -99,7 +96,7 @@ fn case_rule(collation: Oid) -> Result<CaseRule, Reason> {
     }
     // SAFETY: catalog look-ups, guarded so that an ERROR unwinds; the name is the server's.
     unsafe {
-        if pg_sys::ffi::pg_guard_ffi_boundary(|| lc_ctype_is_c(collation)) {
+        if has_ascii_letters(collation) {
             return Ok(CaseRule::Ascii);
         }
         let of_library = matches!(catalogs::locale(collation), catalogs::Locale::C(_));
