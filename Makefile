@@ -1,9 +1,14 @@
 # The front door. Every target is a script below scripts/ or bench/; `make help` lists them.
 
+# Which server: scripts/lib.sh chooses by these.
 PG_CONFIG ?=
-export PG_CONFIG
+PG ?=
+export PG_CONFIG PG
 ifeq ($(strip $(PG_CONFIG)),)
 unexport PG_CONFIG
+endif
+ifeq ($(strip $(PG)),)
+unexport PG
 endif
 
 .DEFAULT_GOAL := help
@@ -12,7 +17,8 @@ endif
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
 	@echo
-	@echo '  PG_CONFIG=/path/to/pg_config chooses the server (default: the one that is installed)'
+	@echo '  PG=16, 17 or 18 chooses the server for any of them (fetched at the first time; default: the installed one, 15)'
+	@echo '  PG_CONFIG=/path/to/pg_config chooses any other server of these versions'
 
 setup: ## install the system packages that are missing
 	scripts/setup.sh

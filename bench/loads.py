@@ -14,7 +14,7 @@ import subprocess
 
 from harness import kit
 from harness.race import PYTHON, geometric_mean
-from harness.server import TARGET, ServerError, fresh_server, run_program
+from harness.server import TARGET, ServerError, by_major, fresh_server, run_program
 
 SF = os.environ.get("SF", "1")
 RUNS = int(os.environ.get("RUNS", "5"))
@@ -76,7 +76,7 @@ def main(stage):
     kit.print_table(("COPY", "rows", "columns", "heap s", "colcompress s", "wall", "heap CPU s", "colcompress CPU s", "CPU", "heap MB", "colcompress MB"), rows)
     for what in ("wall_s", "cpu_s"):
         print(f"  geometric mean of {what}: {geometric_mean([entry[what][1] / max(entry[what][0], 0.001) for entry in record.values()]):.2f}x")
-    out = TARGET / "bench" / "loads.json"
+    out = by_major("bench") / "loads.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"scale": SF, "runs": RUNS, "tables": record}, indent=1) + "\n")
     return 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench.
+# Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench,
+# or to target/pgN/bench on a server of another major version than 15.
 # Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|encodings]
 # Default: all, which is sizes and events, then open-scan.
 # What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py,
@@ -9,19 +10,19 @@ set -euo pipefail
 
 "$ROOT/scripts/setup.sh"
 find_cargo
+find_postgres
 export PYTHONPATH="$ROOT/scripts" PYTHONDONTWRITEBYTECODE=1
 
 in_server() { # in_server PROGRAM PACKAGE...: build and stage, install the Python packages, then run it
-    local program=$1
+    local program=$1 stage
     shift
     "$ROOT/scripts/build.sh" release
-    DESTDIR=$TARGET/stage/release "$ROOT/scripts/install.sh" release
+    stage=$("$ROOT/scripts/stage.sh" release)
     if [ "$#" -gt 0 ]; then
         "$ROOT/scripts/venv.sh" "$@" ||
             warn "Python packages could not be installed: no figures of Parquet and DuckDB, or no charts"
     fi
-    find_postgres
-    python3 "$ROOT/bench/$program" "$TARGET/stage/release"
+    python3 "$ROOT/bench/$program" "$stage"
 }
 
 # Hyper is not free software: it is installed for who asks for it.
@@ -31,7 +32,7 @@ if [ "${HYPER:-}" = 1 ]; then hyper=(tableauhyperapi); fi
 case ${1:-all} in
 all)
     in_server events.py pyarrow duckdb pytz matplotlib "${hyper[@]}"
-    "$TARGET/venv/bin/python" "$ROOT/bench/picture.py" "$TARGET/bench/events.json" "$TARGET/bench/README.svg" || warn "no picture"
+    "$TARGET/venv/bin/python" "$ROOT/bench/picture.py" "$BY_MAJOR/bench/events.json" "$BY_MAJOR/bench/README.svg" || warn "no picture"
     in_server open_scan.py
     ;;
 events) LOADS=${LOADS:-1} SIZES=${SIZES:-0} in_server events.py duckdb pytz matplotlib "${hyper[@]}" ;;

@@ -21,6 +21,7 @@ groups=(
 
 find_cargo
 find_postgres
+[ "$PG_MAJOR" = 15 ] || die "Debian has these extensions for PostgreSQL 15 only: run it without PG and PG_CONFIG"
 find_libclang
 "$ROOT/scripts/build.sh" dev
 stage=$TARGET/beside/stage
@@ -29,7 +30,7 @@ libdir=$("$PG_CONFIG" --pkglibdir)
 debs=$TARGET/beside/debs
 mkdir -p "$debs"
 rm -rf "$stage"
-DESTDIR=$stage "$ROOT/scripts/install.sh" dev
+"$ROOT/scripts/stage.sh" dev "$stage" >/dev/null
 
 status=0
 for line in "${groups[@]}"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the extension's shared library for the server that PG_CONFIG names.
+# Builds the extension's shared library for the chosen server (PG or PG_CONFIG) and keeps it in target/built/.
 # Usage: scripts/build.sh [dev|release]
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -16,4 +16,18 @@ find_libclang
 build_flags
 say "building the extension for PostgreSQL $PG_MAJOR ($profile profile)"
 cd "$ROOT"
+# All versions are built in one target/: what they share is compiled once, and cargo keeps the rest apart. But
+# the library itself has one name there, so that a copy by version is kept. The lock is for two builds at
+# once.
+library=$(built_library "$profile")
+mkdir -p "$(dirname "$library")"
+exec 9>"$TARGET/built/lock"
+flock 9
 cargo build --locked --profile "$profile" "${BUILD_FLAGS[@]}"
+made=$TARGET/${profile/dev/debug}/libcolonnade.so
+"$ROOT/scripts/check_symbols.sh" "$made"
+# A new file, as a server may have the old one mapped.
+if ! cmp -s "$made" "$library"; then
+    cp "$made" "$library.new"
+    mv -f "$library.new" "$library"
+fi

@@ -3,7 +3,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-for pidfile in "$TARGET"/servers/*/data/postmaster.pid; do
+for pidfile in "$TARGET"/servers/*/data/postmaster.pid "$TARGET"/pg*/servers/*/data/postmaster.pid; do
     [ -f "$pidfile" ] || continue
     pid=$(head -n 1 "$pidfile")
     # A pid file can outlive its server; only a process that still runs on that directory is stopped.

@@ -10,7 +10,8 @@ that their setups insert in stripes.
 
 A file is right if it prints what it prints on heap, but for the text of plans and the order of rows that
 nothing orders. Where it prints something else, tests/postgres_suites.txt must say why; no server may crash.
-ACCEPT=1 writes the outcome to docs/postgresql-suites.md. Results are left in target/core-suite/.
+ACCEPT=1 writes the outcome to docs/postgresql-suites.md, on 15 only. Results are left in target/core-suite/,
+for majors from 16 on in target/pgN/core-suite/.
 """
 
 import difflib
@@ -22,7 +23,7 @@ import sys
 from pathlib import Path
 
 from harness import twins
-from harness.server import ROOT, TARGET, TEST_SETTINGS, as_server_user, clean_environment, fail, fresh_server, pg_config, run_program, running_as_root, server_ids
+from harness.server import ROOT, TEST_SETTINGS, as_server_user, by_major, clean_environment, fail, fresh_server, major, pg_config, run_program, running_as_root, server_ids
 
 # Files that name or show ctids, of our tables only. Rows begin in block 1, after the metapage: on colcompress
 # the blocks that these files name are one more, and one less in what they print.
@@ -44,7 +45,7 @@ def run_suite(stage, source, suite, method):
     """One run of pg_regress or of the isolation tester; (folder of what the files printed, lines of crashes
     in the log)."""
     folder = source / "src" / "test" / suite
-    out = TARGET / "core-suite" / f"{suite}-{method}"
+    out = by_major("core-suite") / f"{suite}-{method}"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     settings = dict(TEST_SETTINGS, default_table_access_method=method, max_connections="60", timezone="PST8PDT")
@@ -62,16 +63,18 @@ def run_suite(stage, source, suite, method):
         if suite == "regress":
             build_regress_library(source, work)
             for name in ("autoinc.so", "refint.so"):
-                module = Path(pg_config("--pkglibdir")) / name
+                module = Path(server.pg_config("--pkglibdir")) / name
                 if module.exists():
                     shutil.copy(module, work / name)
         if running_as_root():
             subprocess.run(["chown", "-R", f"{server_ids()[0]}:{server_ids()[1]}", str(work)], check=True)
-        program = Path(pg_config("--pkglibdir")) / "pgxs/src/test" / suite / ("pg_regress" if suite == "regress" else "pg_isolation_regress")
+        program = Path(server.pg_config("--pkglibdir")) / "pgxs/src/test" / suite / ("pg_regress" if suite == "regress" else "pg_isolation_regress")
         schedule = inputs / ("parallel_schedule" if suite == "regress" else "isolation_schedule")
         command = [program, f"--host={server.socket_dir}", f"--port={server.port}", f"--user={server.superuser}",
                    f"--bindir={server.bindir}", f"--inputdir={inputs}", f"--outputdir={work}", f"--schedule={schedule}",
                    f"--dlpath={work}", "--load-extension=colonnade", "--max-concurrent-tests=20"]
+        if major() >= 16:
+            command.append(f"--expecteddir={inputs}")
         process = subprocess.Popen(as_server_user(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    text=True, env=clean_environment(), cwd=work)
         passed, failed = [], []
@@ -103,7 +106,7 @@ def moved(text, blocks):
 
 def heap_results(stage, source, suite):
     """What the files print on heap; kept for the next run, since nothing of ours changes it."""
-    out = TARGET / "core-suite" / f"{suite}-heap"
+    out = by_major("core-suite") / f"{suite}-heap"
     stamp, now = out / "server", f"{pg_config('--version')} {source}"
     if not stamp.exists() or stamp.read_text() != now:
         run_suite(stage, source, suite, "heap")
@@ -114,7 +117,7 @@ def heap_results(stage, source, suite):
 def run_cold(stage, source):
     """The isolation specs on heap and with all rows in stripes."""
     server = fresh_server("core-cold", stage, dict(TEST_SETTINGS, max_connections="60"))
-    out = TARGET / "core-suite" / "cold"
+    out = by_major("core-suite") / "cold"
     shutil.rmtree(out, ignore_errors=True)
     try:
         specs = sorted((source / "src/test/isolation/specs").glob("*.spec"))
@@ -243,7 +246,7 @@ def main(stage, source, *suites):
             print("not ok the server crashed:\n" + "\n".join(crashes))
         counts = {kind: sum(row[1] == kind for row in tables[suite]) for kind in KINDS}
         print(f"{suite}: {counts}, {len(unexplained)} without a reason, {len(crashes)} lines of crashes in the log")
-    if os.environ.get("ACCEPT") == "1" and not failed:
+    if os.environ.get("ACCEPT") == "1" and not failed and major() == 15:
         publish(pg_config("--version").removeprefix("PostgreSQL ").split()[0], tables)
     return 1 if failed else 0
 

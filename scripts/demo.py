@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from harness import kit
-from harness.server import Server, ServerError, fail, private_base
+from harness.server import Server, ServerError, fail, major, private_base
 from harness.session import SqlError
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
@@ -105,16 +105,17 @@ def run(server):
 
 def goodbye(server, kept):
     connect = shlex.join(server.psql_command(DATABASE)).replace(" -X", "", 1)
+    chosen = "" if major() == 15 else f"PG={major()} "
     if kept:
         print(f"""The server is still running. Try it:
   {connect}
     \\d+ events_colcompress
     EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*), avg(price) FROM events_colcompress WHERE event_date = '2024-03-01';
     CREATE TABLE mine USING colcompress AS SELECT g AS id, g % 10 AS kind FROM generate_series(1, 1000000) g;
-Stop it, and remove its files, with: scripts/demo.sh stop""")
+Stop it, and remove its files, with: {chosen}scripts/demo.sh stop""")
     else:
         print(f"""The demo's server and its files are removed. To try it yourself, keep the server:
-  make demo KEEP=1
+  {chosen}make demo KEEP=1
 and connect to it with
   {connect}""")
 

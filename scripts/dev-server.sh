@@ -6,6 +6,7 @@
 #   psql     connect to its database "dev", as the superuser
 # The socket is in /tmp/cn_NAME; NO_BUILD=1 stages what is built already; PROFILE=release builds that one;
 # SETTINGS='name=value;name=value' adds server settings.
+# PG=N chooses another major version's server, which has data of its own.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -16,10 +17,10 @@ profile=${PROFILE:-dev}
 case $verb in
 start | restart | fresh)
     if [ -z "${NO_BUILD:-}" ]; then "$ROOT/scripts/build.sh" "$profile"; fi
-    DESTDIR=$TARGET/stage/$profile "$ROOT/scripts/install.sh" "$profile"
+    stage=$("$ROOT/scripts/stage.sh" "$profile")
     ;;
-stop | psql | log | status) ;;
+stop | psql | log | status) stage=$BY_MAJOR/stage/$profile ;;
 *) die "unknown verb: $verb" ;;
 esac
 shift 3
-exec python3 "$ROOT/scripts/dev_server.py" "$verb" "$name" "$port" "$TARGET/stage/$profile" "$@"
+exec python3 "$ROOT/scripts/dev_server.py" "$verb" "$name" "$port" "$stage" "$@"

@@ -10,11 +10,7 @@ find_postgres
 destdir=${DESTDIR:-}
 libdir=$destdir$("$PG_CONFIG" --pkglibdir)
 extdir=$destdir$("$PG_CONFIG" --sharedir)/extension
-case $profile in
-dev) built=$TARGET/debug/libcolonnade.so ;;
-release) built=$TARGET/release/libcolonnade.so ;;
-*) die "usage: scripts/install.sh [dev|release]" ;;
-esac
+built=$(built_library "$profile")
 [ -f "$built" ] || die "$built is not built yet: run scripts/build.sh $profile"
 
 # Whatever the caller's umask is, another user runs the server and must be able to read this.

@@ -34,12 +34,20 @@ find_cargo() {
         die "cargo not found: install Rust 1.95 or newer with rustup (https://rustup.rs) first"
 }
 
-# Sets PG_CONFIG (kept if the caller named one), PG_MAJOR and what cargo needs to bind to that server.
+# Chooses the server: PG_CONFIG where the caller named one, else the tree of the major version PG (16 to 18,
+# see scripts/postgres.sh), else the distribution's server. Sets PG_CONFIG, PG_MAJOR and what cargo needs to
+# bind to that server. Sets BY_MAJOR, the folder of stages, servers and results of this version: target/
+# itself for 15.
 find_postgres() {
     if [ -z "${PG_CONFIG:-}" ]; then
-        local candidate
-        for candidate in /usr/bin/pg_config "$(command -v pg_config 2>/dev/null || true)" \
-            /usr/lib/postgresql/*/bin/pg_config; do
+        local candidate candidates=(/usr/bin/pg_config "$(command -v pg_config 2>/dev/null || true)" /usr/lib/postgresql/*/bin/pg_config)
+        case ${PG:-} in
+        '') ;;
+        # By the name that is the default, if it can be: cargo builds again where the name changes.
+        15) if ! pg_config --version 2>/dev/null | grep -q ' 15\.'; then candidates=(/usr/lib/postgresql/15/bin/pg_config); fi ;;
+        *) candidates=("$("$ROOT/scripts/postgres.sh" "$PG")") || exit 1 ;;
+        esac
+        for candidate in "${candidates[@]}"; do
             if [ -n "$candidate" ] && [ -x "$candidate" ]; then
                 PG_CONFIG=$candidate
                 break
@@ -53,64 +61,10 @@ find_postgres() {
     15 | 16 | 17 | 18) ;;
     *) die "$PG_CONFIG is PostgreSQL $PG_MAJOR; Colonnade builds against 15 to 18" ;;
     esac
+    # shellcheck disable=SC2034  # read by the scripts that source this file
+    if [ "$PG_MAJOR" = 15 ]; then BY_MAJOR=$TARGET; else BY_MAJOR=$TARGET/pg$PG_MAJOR; fi
     export PG_CONFIG PG_MAJOR
     export PGRX_PG_CONFIG_PATH=$PG_CONFIG
-}
-
-# Sets SOURCE to an unpacked source tree of the chosen server (kept if the caller named one): the
-# distribution's source package of the installed version, or the newest of the same major version that can be
-# had, fetched into target/.
-find_source() {
-    [ -z "${SOURCE:-}" ] || return 0
-    local version major package installed candidate found
-    version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
-    major=${version%%.*}
-    package=postgresql-$major
-    mkdir -p "$TARGET/postgresql-source"
-    found=$(newest_source "$package" "$version")
-    if [ -z "$found" ]; then
-        say "fetching the source of PostgreSQL $version"
-        list_source_packages
-        # A mirror may list a version that it no longer holds: the installed one if it can be had, else the
-        # newest.
-        installed=$(dpkg-query -W -f '${source:Version}' "$package" 2>/dev/null || true)
-        for candidate in $installed $(apt_sources apt-cache showsrc "$package" | sed -n 's/^Version: //p' | sort -Vru); do
-            if (cd "$TARGET/postgresql-source" && apt_sources apt-get source --only-source "$package=$candidate"); then break; fi
-        done
-        found=$(newest_source "$package" "$version")
-    fi
-    [ -n "$found" ] || die "no source package of PostgreSQL $major could be fetched: set SOURCE to an unpacked source tree of PostgreSQL $version"
-    SOURCE=$found
-    if [ "$SOURCE" != "$TARGET/postgresql-source/$package-$version" ]; then say "the server is $version, the suites are of $(basename "$SOURCE")"; fi
-}
-
-# The unpacked source of the version, else the newest of the package.
-newest_source() {
-    local exact=$TARGET/postgresql-source/$1-$2
-    if [ -d "$exact" ]; then echo "$exact"; else find "$TARGET/postgresql-source" -mindepth 1 -maxdepth 1 -type d -name "$1-*" | sort -V | tail -1; fi
-}
-
-# Runs apt with lists of its own, of sources: few machines have deb-src lines, and theirs are not ours to
-# change.
-apt_sources() {
-    local lists=$TARGET/postgresql-source/apt
-    "$1" -o Dir::Etc::sourcelist="$lists/sources.list" -o Dir::Etc::sourceparts="$lists/parts" -o Dir::State::lists="$lists/lists" "${@:2}"
-}
-
-# The distribution's own repositories (other vendors seldom have sources), with their sources instead of
-# packages.
-list_source_packages() {
-    local lists=$TARGET/postgresql-source/apt file
-    mkdir -p "$lists/parts" "$lists/lists/partial"
-    : >"$lists/sources.list"
-    if [ -f /etc/apt/sources.list ]; then sed -nE 's/^deb (.*debian.*)/deb-src \1/p' /etc/apt/sources.list >"$lists/sources.list"; fi
-    for file in /etc/apt/sources.list.d/*; do
-        case $file in
-        *.sources) if grep -qE '^URIs:.*debian' "$file"; then sed -E 's/^Types:.*/Types: deb-src/' "$file" >"$lists/parts/$(basename "$file")"; fi ;;
-        *.list) sed -nE 's/^deb (.*debian.*)/deb-src \1/p' "$file" >>"$lists/sources.list" ;;
-        esac
-    done
-    apt_sources apt-get update
 }
 
 # bindgen loads libclang at build time; Debian keeps it where the dynamic linker does not look.
@@ -133,6 +87,14 @@ find_libclang() {
         fi
     done
     die "libclang not found: run 'make setup' or set LIBCLANG_PATH"
+}
+
+# The library that scripts/build.sh made for the chosen server: built_library dev|release
+built_library() {
+    case $1 in
+    dev | release) echo "$TARGET/built/pg$PG_MAJOR/$1/colonnade.so" ;;
+    *) die "no profile is called $1: dev or release" ;;
+    esac
 }
 
 # The flags that build the extension for the chosen server, in BUILD_FLAGS.

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Installs the system packages that building and testing need and that are not there yet.
-# Usage: scripts/setup.sh [lint]
-# Called by every front-door target first; does nothing, quickly, on a machine that has all of them.
+# Usage: scripts/setup.sh [lint|server]
+# `lint` adds what the checks need, `server` what compiling PostgreSQL itself needs.
+# Called by every front-door target first; does nothing, quickly, on a machine that has all of them. Debian's
+# PostgreSQL 15 is installed for every version: it brings the user whom servers run as. PG=16, 17 or 18 lays
+# the tree of that version besides, see scripts/postgres.sh.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -37,6 +40,11 @@ if [ -z "${LIBCLANG_PATH:-}" ] && ! compgen -G '/usr/lib/llvm-*/lib/libclang*.so
     if apt-cache show libclang-14-dev >/dev/null 2>&1; then want libclang-14-dev; else want libclang-dev; fi
 fi
 if [ "${1:-}" = lint ]; then command -v shellcheck >/dev/null 2>&1 || want shellcheck; fi
+if [ "${1:-}" = server ]; then
+    # The sources from 17 on have no generated parsers.
+    for tool in flex bison perl pkg-config; do command -v "$tool" >/dev/null 2>&1 || want "$tool"; done
+    for package in libicu-dev libreadline-dev zlib1g-dev; do want "$package"; done
+fi
 if [ -z "${PG_CONFIG:-}" ]; then
     # Either some supported server with its headers is there, or the wanted one is installed.
     found=
@@ -52,7 +60,15 @@ if [ -z "${PG_CONFIG:-}" ]; then
     fi
 fi
 
-[ "${#packages[@]}" -gt 0 ] || exit 0
+# Lays the tree of the version that is asked for, where that is not Debian's and no other server is named.
+lay_tree() {
+    if [ -z "${PG_CONFIG:-}" ] && [ -n "${PG:-}" ] && [ "$PG" != 15 ]; then "$ROOT/scripts/postgres.sh" "$PG" >/dev/null; fi
+}
+
+if [ "${#packages[@]}" -eq 0 ]; then
+    lay_tree
+    exit 0
+fi
 
 say "installing system packages: ${packages[*]}"
 # The packages would otherwise create and start a server of their own; the private one is enough.
@@ -65,3 +81,4 @@ fi
 as_root apt-get -qq update
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends install "${packages[@]}"
 say "system packages are there"
+lay_tree

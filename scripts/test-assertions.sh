@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # Builds PostgreSQL with assertions and runs suites on it: no assertion of the server's may fail.
 # Usage: scripts/test-assertions.sh [regress|isolation|changes|postgres]... (default: all)
-# The source is found as for `make test-postgres`. Everything lies below target/assertions; the server is
-# built once. The extension is that of the installed server: in PostgreSQL 15 no structure's layout depends on
-# assertions.
+# The source is found as for `make test-postgres`. Everything lies below target/assertions, or
+# target/assertions-N for another major version than 15. The server is built once. The extension is that of
+# the chosen server: assertions change the layout of no structure that it reads.
 # Only crashes count: an expected output may name what this build has not (lz4 and zstd for TOAST, for one).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/apt.sh"
 
-"$ROOT/scripts/setup.sh"
+"$ROOT/scripts/setup.sh" server
 find_postgres
 find_source
 "$ROOT/scripts/build.sh" dev
 home=$TARGET/assertions
+if [ "$PG_MAJOR" != 15 ]; then home=$home-$PG_MAJOR; fi
+library=$(built_library dev)
 # Debian's patch of the source installs libraries below /usr, over the system's own, unless the path has this
 # word in it.
 prefix=$home/postgresql
@@ -34,9 +37,10 @@ fi
 cd "$ROOT"
 # The results of these runs, too, stay apart from the others.
 export PG_CONFIG=$prefix/bin/pg_config CARGO_TARGET_DIR=$home
-mkdir -p "$home/debug"
-cp "$TARGET/debug/libcolonnade.so" "$home/debug/"
-DESTDIR=$home/stage "$ROOT/scripts/install.sh" dev
+TARGET=$home
+mkdir -p "$(dirname "$(built_library dev)")"
+cp "$library" "$(built_library dev)"
+"$ROOT/scripts/stage.sh" dev "$home/stage"
 
 suites=("$@")
 if [ "${#suites[@]}" -eq 0 ]; then suites=(regress isolation changes postgres); fi

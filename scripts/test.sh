@@ -29,8 +29,8 @@ if [ "${suites[*]}" = spilling ]; then profile=release; fi
 for suite in "${suites[@]}"; do
     if [ "$suite" != units ]; then
         "$ROOT/scripts/build.sh" "$profile"
-        DESTDIR=$TARGET/stage/$profile "$ROOT/scripts/install.sh" "$profile"
+        stage=$("$ROOT/scripts/stage.sh" "$profile")
         break
     fi
 done
-exec python3 "$ROOT/scripts/run_tests.py" --stage "$TARGET/stage/$profile" "${suites[@]}"
+exec python3 "$ROOT/scripts/run_tests.py" --stage "${stage:-none}" "${suites[@]}"

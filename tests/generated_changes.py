@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent / "differential"))
 
 from generator import answers, changes, shapes  # noqa: E402
-from harness.server import TARGET, fresh_server  # noqa: E402
+from harness.server import by_major, fresh_server  # noqa: E402
 from harness.session import SqlError  # noqa: E402
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
@@ -36,7 +36,7 @@ DATABASE = "changes"
 # The long form runs while rows are packed in the background: statements wait for that, too.
 PACKING = {"colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "50"} if LONG else {}
 LOCK_TIMEOUT = "1500ms" if LONG else "60ms"
-OUT = TARGET / "differential"
+OUT = by_major("differential")
 # How the columnar side is asked, in turns.
 SETTINGS = (
     {}, {}, {"colonnade.vectorised_min_rows": "0"}, {"enable_seqscan": "off", "colonnade.enable_scan": "off"}, {"enable_indexscan": "off", "enable_bitmapscan": "off"},

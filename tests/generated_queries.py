@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent / "differential"))
 
 from generator import answers, queries, shrink, tables, types  # noqa: E402
-from harness.server import TARGET, fresh_server  # noqa: E402
+from harness.server import by_major, fresh_server  # noqa: E402
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 DURATION = float(os.environ.get("DURATION") or (600 if LONG else 30))
@@ -26,7 +26,7 @@ SEED = int(os.environ.get("SEED") or (time.time_ns() // 1000 % 10**9 if LONG els
 LEAST = 100
 FAILURES = int(os.environ.get("FAILURES") or 5)
 DATABASE = "generated"
-OUT = TARGET / "differential"
+OUT = by_major("differential")
 # What the columnar side runs under, in turns; the heap side always runs serially under the defaults. Tables
 # are small here: without vectorised_min_rows the vectorised executor would leave most of them to the
 # server's.

@@ -216,7 +216,7 @@ def main():
             reader.close()
         if old:
             server.stop()
-            server.stage = server._place_stage(stage)
+            server.use_stage(stage)
             server.configure()
             server.start()
         server.create_database("fresh")

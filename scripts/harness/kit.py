@@ -16,7 +16,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from .server import ROOT, TARGET, ServerError, running_as_root, server_ids
+from .server import ROOT, TARGET, ServerError, by_major, running_as_root, server_ids
 
 SQL = ROOT / "bench" / "sql"
 SERVER_SETTINGS = {
@@ -286,7 +286,7 @@ def report(name, header, rows, record, short):
     """Ends a benchmark: prints its table, keeps the record in target/bench/NAME.json, and says what is short
     of its bound."""
     print_table(header, rows)
-    out = TARGET / "bench" / f"{name}.json"
+    out = by_major("bench") / f"{name}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(record, indent=1) + "\n")
     for line in short:

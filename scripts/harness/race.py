@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from . import kit
-from .server import ROOT, TARGET, ServerError
+from .server import ROOT, TARGET, ServerError, by_major
 from .session import SqlError
 
 PYTHON = TARGET / "venv" / "bin" / "python"
@@ -347,7 +347,7 @@ def finish(race, modes, about, subsets=None):
         means = summarise(record, engines, subsets or {})
         show(f"{race.suite}, {mode}", record, engines, means)
         report["modes"][mode] = {"geometric_means": means, "questions": record}
-    out = Path(os.environ.get("OUT", TARGET / "bench" / f"{race.suite}.json"))
+    out = Path(os.environ.get("OUT", by_major("bench") / f"{race.suite}.json"))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=1) + "\n")
     kit.say(f"written: {out}")

@@ -1,12 +1,14 @@
 """A private PostgreSQL server: made, started, killed and removed without touching the machine's own.
 
+What it loads of ours lies in a stage, see scripts/stage.sh. That has our files only, where Debian's server
+finds them, or it is a copy of the server's own tree: then the programs that run are those of the stage.
+
 Who calls it: the test runner, the demo, the benchmarks, scripts/dev-server.sh, and the crash tests.
 Invariant: everything a server writes lies below one directory (its base) and one socket directory; it
 listens on no network port; when the caller is root, every server process runs as an ordinary user.
 """
 
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -16,11 +18,9 @@ import threading
 import time
 from pathlib import Path
 
+from .place import (ROOT, TARGET, ServerError, as_server_user, by_major, clean_environment, link_or_copy, major, pg_config,  # noqa: F401
+                    private_base, reachable, run, running_as_root, server_ids)
 from .session import Session
-
-ROOT = Path(__file__).resolve().parents[2]
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-SERVER_USER = os.environ.get("COLONNADE_SERVER_USER", "postgres")
 
 # What every test server runs with; a caller's own settings come on top.
 TEST_SETTINGS = {
@@ -40,101 +40,20 @@ TEST_SETTINGS = {
 }
 
 
-class ServerError(Exception):
-    """A server program failed; the message carries its output."""
-
-
-def running_as_root():
-    return os.geteuid() == 0
-
-
-def server_ids():
-    """The user and group ids the server runs with."""
-    if running_as_root():
-        entry = pwd.getpwnam(SERVER_USER)
-        return entry.pw_uid, entry.pw_gid
-    return os.getuid(), os.getgid()
-
-
-def clean_environment():
-    """The caller's environment without what would leak into a server or a client: connection defaults,
-    locale, and what a developer's shell asks of Rust."""
-    drop = ("PG", "LC_")
-    keep_pg = ("PG_CONFIG",)
-    env = {k: v for k, v in os.environ.items() if k in keep_pg or not k.startswith(drop)}
-    for name in ("RUST_BACKTRACE", "RUST_LIB_BACKTRACE", "LANG", "LANGUAGE"):
-        env.pop(name, None)
-    env.update(LC_ALL="C.UTF-8", PGTZ="UTC", PGOPTIONS="", PSQLRC="/dev/null", PSQL_HISTORY="/dev/null", PAGER="cat")
-    return env
-
-
 def preloaded(libraries):
     """What shared_preload_libraries says for a list of libraries; ours comes last where `colonnade` is not
     among them."""
     names = [name.strip() for name in libraries.split(",") if name.strip()]
     if "colonnade" not in names:
         names.append("colonnade")
-    # With a directory in its name a library is looked up below extension_destdir, then in the server's own; a
-    # bare name is not.
+    # With a directory in its name a library is looked up below extension_destdir, where the server has that,
+    # then in the server's own; a bare name is not.
     return ", ".join(f"$libdir/{name}" for name in names)
 
 
 def extra_settings():
     """Settings of every test server, from SETTINGS='name=value;name=value'."""
     return dict(item.strip().split("=", 1) for item in os.environ.get("SETTINGS", "").split(";") if item.strip())
-
-
-def as_server_user(command):
-    """The command, wrapped so that root runs it as the server's user."""
-    command = [str(part) for part in command]
-    if running_as_root():
-        return ["runuser", "-u", SERVER_USER, "--"] + command
-    return command
-
-
-def run(command, check=True, cwd="/", environment=None, **more):
-    """Runs a program in the clean environment and what is given besides; returns its completed process with
-    text output."""
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, text=True, errors="replace", env={**clean_environment(), **(environment or {})}, cwd=cwd, **more)
-    if check and done.returncode != 0:
-        raise ServerError(f"{' '.join(map(str, command))} failed ({done.returncode}):\n{done.stdout}")
-    return done
-
-
-def pg_config(option):
-    program = os.environ.get("PG_CONFIG") or next(
-        (p for p in ["/usr/bin/pg_config", shutil.which("pg_config")] if p and os.access(p, os.X_OK)), None)
-    if program is None:
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_config"))
-        if not found:
-            raise ServerError("pg_config not found: run 'make setup' or set PG_CONFIG")
-        program = str(found[0])
-    return subprocess.run([program, option], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-
-def reachable(directory):
-    """Can the server's user enter this directory and read it?"""
-    return subprocess.run(as_server_user(["test", "-r", directory, "-a", "-x", directory]),
-                          stdin=subprocess.DEVNULL, cwd="/").returncode == 0
-
-
-def private_base(name, temporary=False):
-    """A directory for one server, owned by its user: below target/ where that user can get there, else
-    below the system's temporary directory. A temporary one has a name of its own."""
-    uid, gid = server_ids()
-    home = TARGET / "servers"
-    home.mkdir(parents=True, exist_ok=True)
-    if reachable(home):
-        base = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=home)) if temporary else home / name
-    else:
-        base = (Path(tempfile.mkdtemp(prefix=f"colonnade-{name}-")) if temporary
-                else Path(tempfile.gettempdir()) / f"colonnade-{uid}-{name}")
-    base.mkdir(mode=0o755, exist_ok=True)
-    os.chmod(base, 0o755)
-    if running_as_root():
-        os.chown(base, uid, gid)
-    return base
 
 
 class Server:
@@ -152,8 +71,7 @@ class Server:
         self.settings.update(settings or {})
         self.preload = os.environ.get("EXTRA_PRELOAD", "") if preload is None else preload
         self.environment = environment or {}
-        self.stage = self._place_stage(stage)
-        self.bindir = Path(pg_config("--bindir"))
+        self.use_stage(stage)
         self.temporary_socket_dir = socket_dir is None and len(str(self.base)) > 80
         if self.temporary_socket_dir:
             socket_dir = tempfile.mkdtemp(prefix="cn_", dir="/tmp")
@@ -165,18 +83,22 @@ class Server:
             os.chown(self.socket_dir, *server_ids())
         self.superuser = "postgres"
 
-    def _place_stage(self, stage):
-        """The staged installation, copied next to the data where the server's user cannot read it in place.
-        """
-        if stage is None:
-            return None
-        stage = Path(stage).resolve()
-        if reachable(stage):
-            return stage
-        copy = self.base / "stage"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(stage, copy)
-        return copy
+    def use_stage(self, stage):
+        """Takes this staged installation, or none. Sets `stage`, which is a copy next to the data where the
+        server's user cannot read the stage in place; `bindir`, where the programs are; and `has_tree`: they
+        are those of the stage."""
+        self.stage = stage and Path(stage).resolve()
+        if stage and not reachable(self.stage):
+            self.stage = self.base / "stage"
+            shutil.rmtree(self.stage, ignore_errors=True)
+            shutil.copytree(Path(stage).resolve(), self.stage, symlinks=True, copy_function=link_or_copy)
+        tree = self.stage and next(self.stage.glob("postgresql/*/bin"), None)
+        self.has_tree = tree is not None
+        self.bindir = tree or Path(pg_config("--bindir"))
+
+    def pg_config(self, option):
+        """What the pg_config says that lies beside the programs."""
+        return pg_config(option, self.bindir / "pg_config") if self.has_tree else pg_config(option)
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -196,7 +118,9 @@ class Server:
         """Writes this object's settings; they take effect at the next start."""
         lines = [f"unix_socket_directories = '{self.socket_dir}'", "listen_addresses = ''", f"port = {self.port}"]
         if self.stage is not None:
-            lines += [f"extension_destdir = '{self.stage}'", f"shared_preload_libraries = '{preloaded(self.preload)}'"]
+            lines.append(f"shared_preload_libraries = '{preloaded(self.preload)}'")
+        if self.stage is not None and not self.has_tree:
+            lines.append(f"extension_destdir = '{self.stage}'")
         lines += [f"{name} = '{value}'" for name, value in self.settings.items()]
         self._write(self.data / "colonnade.conf", "\n".join(lines) + "\n")
         main = self.data / "postgresql.conf"

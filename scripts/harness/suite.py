@@ -25,7 +25,7 @@ import subprocess
 from contextlib import contextmanager
 
 from . import kit, others, race
-from .server import TARGET, Server, ServerError, private_base, running_as_root, server_ids
+from .server import Server, ServerError, by_major, private_base, running_as_root, server_ids
 
 STEPS = ("prepare", "reference", "race", "remove")
 DATABASE = "suite"
@@ -256,7 +256,7 @@ class Suite:
         return self.server.sql("SELECT version()")
 
     def kept_path(self):
-        return TARGET / "bench" / f"{self.name}-heap.json"
+        return by_major("bench") / f"{self.name}-heap.json"
 
     def kept(self):
         """Heap's kept answers, as far as they are this server's."""

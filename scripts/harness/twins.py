@@ -16,7 +16,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .server import ServerError, clean_environment, pg_config
+from .server import ServerError, clean_environment
 
 LEVELS = ("read committed", "repeatable read", "serializable")
 # Seconds after which the tester cancels a step that should have ended; a hang on one side is a difference.
@@ -56,7 +56,7 @@ TO_COLD = re.compile(r"^setup(?=\s*\{[^}]*\bcold(?:_all)?\()", re.M)
 
 def isolationtester(server, database):
     """The command that runs a spec from its standard input."""
-    program = Path(pg_config("--pkglibdir")) / "pgxs/src/test/isolation/isolationtester"
+    program = Path(server.pg_config("--pkglibdir")) / "pgxs/src/test/isolation/isolationtester"
     if not program.exists():
         raise ServerError(f"{program} is not there: install the server's development package")
     return [str(program), f"dbname={database} host={server.socket_dir} port={server.port} user={server.superuser}"]

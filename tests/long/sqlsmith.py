@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from harness.server import TARGET, clean_environment, fail, fresh_server
+from harness.server import by_major, clean_environment, fail, fresh_server
 
 DURATION = float(os.environ.get("DURATION") or 60)
 SEED = int(os.environ.get("SEED") or time.time() // 1 % 10**6)
@@ -32,7 +32,7 @@ SETTINGS = (
 )
 ROUND = 120
 SQL = Path(__file__).with_suffix(".sql")
-OUT = TARGET / "sqlsmith"
+OUT = by_major("sqlsmith")
 CRASHED = re.compile(r"terminated by signal|PANIC:|TRAP:|terminated by exception")
 # A statement and what it came to, as log_error_verbosity = verbose writes it.
 FAILED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (XX...) (ERROR|FATAL): +(?:XX...: )?(.*?)$(.*?)STATEMENT: +(.*?)(?=^\d{4}-\d\d-\d\d )", re.M | re.S)

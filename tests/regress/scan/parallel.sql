@@ -39,14 +39,14 @@ SELECT count(*), sum(id) FROM mixed;
 CREATE TEMP TABLE copied AS SELECT * FROM mixed WHERE id > 9000;
 SELECT count(*), sum(id) FROM copied;
 ROLLBACK;
--- everything in a worker
-SET force_parallel_mode = regress;
+-- everything in a worker; the setting has another name from 16 on
+SELECT set_config(name, 'regress', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SELECT count(*), sum(id) FROM mixed WHERE id > 8000;
 SELECT * FROM mixed WHERE id = 4711;
 
 -- Leader and workers share out rows alike where no column is wanted, whatever part of the plan a worker is
 -- given.
-RESET force_parallel_mode;
+SELECT set_config(name, 'off', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET enable_material = off; SET colonnade.stripe_threshold_rows = 0; SET colonnade.enable_vectorised = off;
 CREATE TABLE few (id int) USING colcompress; INSERT INTO few SELECT g FROM generate_series(1, 8) g; ANALYZE few;
