@@ -23,7 +23,9 @@ import zipfile
 from pathlib import Path
 
 from harness.checks import Checks
-from harness.server import ROOT, Server, ServerError, end_orderly, pg_config, private_base, run, running_as_root
+from harness.place import chosen_pg_config
+from harness.place import major as tested_major
+from harness.server import ROOT, TARGET, Server, ServerError, end_orderly, private_base, run, running_as_root
 
 sys.path[:0] = [str(ROOT / "scripts")]
 import check_meta  # noqa: E402
@@ -383,25 +385,21 @@ def below_folder(packages):
 
 def in_copy(packages, config):
     """Unpacks the package into a copy of the server that a pg_config belongs to."""
-    home = config.resolve().parents[1]
     base = private_base("packages-tree", temporary=True)
     try:
-        # Programs of wheels look for their libraries two folders above their own.
-        copy = base / "servers" / home.parent.name / home.name
-        shutil.copytree(home, copy, symlinks=True)
-        for libraries in home.parents[1].glob("*.libs"):
-            shutil.copytree(libraries, base / "servers" / libraries.name, symlinks=True)
-        os.environ["PG_CONFIG"] = str(copy / "bin/pg_config")
-        os.environ.pop("PG", None)
-        library, extensions = Path(pg_config("--pkglibdir")), Path(pg_config("--sharedir")) / "extension"
-        assert copy in library.parents and copy in extensions.parents, f"{library} is not in the copy {copy}"
-        tree = packages.unpack(base / "package")
-        shutil.copy(tree / f"usr/lib/postgresql/{packages.major}/lib/colonnade.so", library)
-        for file in (tree / f"usr/share/postgresql/{packages.major}/extension").iterdir():
-            shutil.copy(file, extensions)
-        server = Server(private_base("packages", temporary=True), settings={"shared_preload_libraries": "colonnade"})
+        stage = base / "stage"
+        run([ROOT / "scripts/stage.sh", PROFILE, stage], environment={"PG_CONFIG": str(config)})
+        for path in stage.rglob("colonnade*"):
+            path.unlink()
+        server = Server(private_base("packages", temporary=True), stage=stage)
         try:
-            use(packages.major, server, library / "colonnade.so")
+            assert server.has_tree, f"{stage} is no copy of a server"
+            libraries, extensions = (Path(server.pg_config(option)) for option in ("--pkglibdir", "--sharedir"))
+            tree = packages.unpack(base / "package")
+            shutil.copy(tree / f"usr/lib/postgresql/{packages.major}/lib/colonnade.so", libraries)
+            for file in (tree / f"usr/share/postgresql/{packages.major}/extension").iterdir():
+                shutil.copy(file, extensions / "extension")
+            use(packages.major, server, libraries / "colonnade.so")
             checks.show_log(server)
         finally:
             server.destroy()
@@ -411,13 +409,11 @@ def in_copy(packages, config):
 
 def install(packages, config):
     """Chooses the way for the server of a pg_config."""
-    environment = {"PG_CONFIG": str(config)}
     library = run([config, "--pkglibdir"]).stdout.strip()
     status = run(["dpkg-query", "-W", "-f=${db:Status-Status}", f"postgresql-{packages.major}"], check=False).stdout
     if status != "installed" or library != f"/usr/lib/postgresql/{packages.major}/lib":
         in_copy(packages, config)
         return
-    os.environ.update(environment)
     if can_layer():
         layered(packages)
     else:
@@ -425,13 +421,14 @@ def install(packages, config):
         below_folder(packages)
 
 
-def server_of(major, default):
-    """The pg_config that scripts/lib.sh chooses for a major version; the default one where that is of it."""
-    if run([default, "--version"]).stdout.startswith(f"PostgreSQL {major}"):
-        return Path(default)
-    done = subprocess.run(["bash", "-c", 'unset PG_CONFIG; export PG=$1; . "$2/scripts/lib.sh"; find_postgres >&2; echo "$PG_MAJOR $PG_CONFIG"', "bash", major, ROOT],
-                          stdout=subprocess.PIPE, text=True)
-    found, _, config = done.stdout.strip().rpartition("\n")[2].partition(" ")
+def server_of(major):
+    """The pg_config that scripts/lib.sh chooses for a major version; the one under test where that is of it.
+    """
+    if major == str(tested_major()):
+        return Path(chosen_pg_config())
+    choose = 'unset PG_CONFIG; export PG=$1; . "$2/scripts/lib.sh"; find_postgres >&2; echo "$PG_MAJOR $PG_CONFIG"'
+    told = subprocess.check_output(["bash", "-c", choose, "bash", major, ROOT], text=True).strip()
+    found, _, config = told.rpartition("\n")[2].partition(" ")
     if found != major:
         raise ServerError(f"no server of PostgreSQL {major} was found")
     return Path(config)
@@ -446,18 +443,17 @@ def lint(packages):
     check(f"{packages.major}: every override is needed", shown.count("\nO: ") + shown.startswith("O: ") == len(overrides), shown)
 
 
-def one(major, default, target):
-    config = server_of(major, default)
-    is_default = config == Path(default)
+def one(major):
+    config = server_of(major)
     with tempfile.TemporaryDirectory() as folder:
         first, second = (Packages(major, Path(folder) / name) for name in ("first", "second"))
-        first.make(build=not is_default)
+        # The caller has built the library for the server under test.
+        first.make(build=major != str(tested_major()))
         if checks.failed:
             return
         second.make(build=False, TZ="Asia/Tokyo", LC_ALL="C", USER="somebody", HOSTNAME="elsewhere")
         check(f"{major}: packages of one library are equal to the byte", digests(first.all) == digests(second.all))
-        library = target / ("release" if LONG else "debug") / "libcolonnade.so"
-        look_inside(first, library, Path(folder))
+        look_inside(first, TARGET / f"built/pg{major}/{PROFILE}/colonnade.so", Path(folder))
         look_at_dockerfile(first)
         if LONG:
             lint(first)
@@ -472,13 +468,10 @@ def main():
     if sys.argv[1:2] == ["live"]:
         live(Packages(sys.argv[2], Path(sys.argv[3])), Machine())
         return checks.status()
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    default = os.environ.get("PG_CONFIG") or str(Path(pg_config("--bindir")) / "pg_config")
     with tempfile.TemporaryDirectory() as folder:
         look_at_source(Path(folder))
-    majors = os.environ.get("PG_MAJORS", "").split() or [re.search(r"\d+", run([default, "--version"]).stdout)[0]]
-    for major in majors:
-        one(major, default, target)
+    for major in os.environ.get("PG_MAJORS", "").split() or [str(tested_major())]:
+        one(major)
     return checks.status()
 
 
