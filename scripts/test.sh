@@ -21,6 +21,7 @@ if [ "${#suites[@]}" -eq 0 ]; then suites=(units regress isolation crash scripts
 "$ROOT/scripts/setup.sh"
 if [[ " ${suites[*]} " == *" sqlsmith "* ]] && ! command -v sqlsmith >/dev/null; then apt-get install -y --no-install-recommends sqlsmith; fi
 if [[ " ${suites[*]} " == *" packages "* ]] && ! command -v lintian >/dev/null; then
+    as_root apt-get -qq update
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install lintian
 fi
 if [[ " ${suites[*]} " == *" clients "* ]]; then "$ROOT/scripts/venv.sh" sqlalchemy psycopg psycopg-binary pandas django; fi
