@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-beside test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-encodings clean
+.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -23,12 +23,21 @@ help: ## list the targets
 setup: ## install the system packages that are missing
 	scripts/setup.sh
 
+# What the client of PGXN calls before install.
+all: build
+
 build: setup ## build the extension, optimised
 	scripts/build.sh release
 
 install: setup ## build and install into the server that PG_CONFIG names
 	scripts/build.sh release
 	scripts/install.sh release
+
+package: ## the .deb of the extension, its symbols and a tar.gz, in target/packages (PG_MAJORS='15 16 17 18')
+	scripts/package.sh
+
+dist: ## the source package for PGXN, of the last commit, in target/packages
+	scripts/dist.sh
 
 demo: ## a private server, a million rows, heap and colcompress side by side (KEEP=1 leaves it running)
 	scripts/demo.sh
@@ -71,6 +80,9 @@ test-beside: ## the SQL suites beside Debian's other extensions, in both orders 
 
 test-assertions: ## suites on a PostgreSQL built with assertions: no crash (SOURCE=tree; SUITES="regress isolation changes postgres")
 	scripts/test-assertions.sh $(SUITES)
+
+test-packages: ## the packages of the optimised build: lintian, then installed, used and purged (PG_MAJORS='15 16 17 18')
+	scripts/test.sh packages
 
 lint: ## rustfmt, clippy, licences, layers, shell scripts
 	scripts/lint.sh

@@ -97,6 +97,16 @@ built_library() {
     esac
 }
 
+# The time that files of packages have: that of the last commit. In an unpacked source package META.json has
+# it.
+source_date() {
+    if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+        echo "$SOURCE_DATE_EPOCH"
+    else
+        git -C "$ROOT" log -1 --format=%ct 2>/dev/null || stat -c %Y "$ROOT/META.json"
+    fi
+}
+
 # The flags that build the extension for the chosen server, in BUILD_FLAGS.
 # shellcheck disable=SC2034  # read by the scripts that source this file
 build_flags() {

@@ -61,6 +61,7 @@ build_flags
 check rustfmt cargo fmt --all --check
 check layers python3 scripts/check_layers.py
 check documents python3 scripts/check_docs.py
+check PGXN python3 scripts/check_meta.py
 check width python3 scripts/check_width.py
 check licences python3 scripts/check_licences.py
 check shell shell_scripts

@@ -310,7 +310,7 @@ def program(file, env):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stage", required=True, type=Path)
-    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "sqlsmith", "clients"])
+    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "packages", "sqlsmith", "clients"])
     options = parser.parse_args()
     tally = Tally()
     for suite in options.suites:
@@ -329,8 +329,8 @@ def main():
                 run_programs(tally, suite, TESTS, options.stage, True, only="generated_queries")
             elif suite == "changes":
                 run_programs(tally, suite, TESTS, options.stage, True, only="generated_changes")
-            elif suite == "spilling":
-                run_programs(tally, suite, TESTS, options.stage, True, only="spilling")
+            elif suite in ("spilling", "packages"):
+                run_programs(tally, suite, TESTS, options.stage, True, only=suite)
             elif suite in ("sqlsmith", "clients"):
                 run_programs(tally, suite, TESTS / "long", options.stage, True, only=suite)
             else:

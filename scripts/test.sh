@@ -9,6 +9,7 @@
 #   spilling      tests/spilling.py in its long form (ROWS=number), on the optimised build
 #   sqlsmith      takes a DURATION, too; it needs Debian's package of that name, which it installs
 #   clients       runs the Python of docs/clients.md with packages from PyPI
+#   packages      tests/packages.py on the optimised build (PG_MAJORS='15 16 17 18'); it installs lintian
 # TESTS='NAME FOLDER FOLDER/NAME' limits the suites of files to those; ACCEPT=1 writes what they print as
 # expected.
 set -euo pipefail
@@ -19,13 +20,17 @@ if [ "${#suites[@]}" -eq 0 ]; then suites=(units regress isolation crash scripts
 
 "$ROOT/scripts/setup.sh"
 if [[ " ${suites[*]} " == *" sqlsmith "* ]] && ! command -v sqlsmith >/dev/null; then apt-get install -y --no-install-recommends sqlsmith; fi
+if [[ " ${suites[*]} " == *" packages "* ]] && ! command -v lintian >/dev/null; then
+    as_root apt-get -qq update
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install lintian
+fi
 if [[ " ${suites[*]} " == *" clients "* ]]; then "$ROOT/scripts/venv.sh" sqlalchemy psycopg psycopg-binary pandas django; fi
 find_cargo
 find_postgres
 find_libclang
 profile=dev
-# Its times are held against heap's.
-if [ "${suites[*]}" = spilling ]; then profile=release; fi
+# The times of the one are held against heap's, the other packs what users get.
+if [ "${suites[*]}" = spilling ] || [ "${suites[*]}" = packages ]; then profile=release; fi
 for suite in "${suites[@]}"; do
     if [ "$suite" != units ]; then
         "$ROOT/scripts/build.sh" "$profile"

@@ -1,5 +1,7 @@
-"""The tools that judge everything else: the comparison of answers, the licence reader, the query files."""
+"""The tools that judge everything else: the comparison of answers, the licence readers, the query files, the
+check of META.json."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,6 +9,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "scripts")]
 
 import check_licences  # noqa: E402
+import check_meta  # noqa: E402
+import package_copyright  # noqa: E402
 from harness import kit  # noqa: E402
 from harness.checks import Checks  # noqa: E402
 
@@ -47,7 +51,47 @@ def queries():
     check("a query is asked of the table named", by_name["Q1"].on("some_table") == "SELECT count(*) FROM some_table")
 
 
+def meta():
+    right = json.loads((ROOT / "META.json").read_text(encoding="utf-8"))
+    check("META.json passes", not [*check_meta.check_spec(right), *check_meta.check_versions(right)])
+    one = right["provides"]["colonnade"]
+    wrong = {
+        **{f"without {field}": {name: value for name, value in right.items() if name != field} for field in check_meta.REQUIRED},
+        "a version of two numbers": {**right, "version": "0.2"},
+        "another version": {**right, "version": "9.0.0"},
+        "a licence that PGXN does not know": {**right, "license": "apache"},
+        "a maintainer without a name": {**right, "maintainer": [""]},
+        "an unknown field": {**right, "licence": "apache_2_0"},
+        "an extension of another version": {**right, "provides": {"colonnade": {**one, "version": "9.0.0"}}},
+        "an extension without a file": {**right, "provides": {"colonnade": {"version": one["version"]}}},
+        "a file that is not there": {**right, "provides": {"colonnade": {**one, "docfile": "docs/nothing.md"}}},
+        "a script of another version": {**right, "provides": {"colonnade": {**one, "file": "crates/postgres/sql/colonnade--0.1.sql"}}},
+        "a server of no version": {**right, "prereqs": {"runtime": {"requires": {"PostgreSQL": "15+"}}}},
+        "an unknown phase": {**right, "prereqs": {"running": {}}},
+    }
+    for what, content in wrong.items():
+        check(f"META.json {what} fails", any([*check_meta.check_spec(content), *check_meta.check_versions(content)]))
+
+
+def copyrights():
+    named, holders = package_copyright.short_names, package_copyright.owners
+    check("MIT is Expat in a copyright file", named("MIT/Apache-2.0") == "Expat or Apache-2.0")
+    check("and binds as in SPDX", named("(MIT OR Apache-2.0) AND Unicode-3.0") == "Expat or Apache-2.0, and Unicode-3.0")
+    for unclear in ("MIT AND (Zlib OR ISC)", "MIT OR Zlib AND ISC"):
+        with checks.part(f"{unclear} is refused"):
+            try:
+                raise AssertionError(named(unclear))
+            except package_copyright.Unknown:
+                pass
+    check("a line names an owner", holders(["MIT License\n\nCopyright (c) 2014 Somebody. All rights reserved.\n"], ["Another"], "x") == ["2014 Somebody"])
+    check("years alone are the authors'", holders(["Copyright (c) 2015--2017\n"], ["A", "B"], "x") == ["2015--2017 A, B"])
+    check("a text without an owner is the authors'", holders(["Permission is hereby granted"], ["A"], "x") == ["A"])
+    check("a licence's own words name nobody", holders(["copyright notice and this permission notice\nCopyright License. Subject to"], [], "x") == ["The developers of x"])
+
+
 comparison()
 licences()
 queries()
+meta()
+copyrights()
 sys.exit(checks.status())
