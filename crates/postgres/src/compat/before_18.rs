@@ -231,15 +231,6 @@ pub unsafe fn is_page_sound(page: pg_sys::Page, block: BlockNumber) -> bool {
     unsafe { pg_sys::PageIsVerifiedExtended(page, block, 0) }
 }
 
-/// The oldest snapshot of this session. None if that cannot be known.
-///
-/// # Safety
-/// In a transaction.
-pub unsafe fn oldest_snapshot() -> Option<Snapshot> {
-    // SAFETY: the caller's promise.
-    Some(unsafe { pg_sys::GetOldestSnapshot() })
-}
-
 /// What stands in an Append or MergeAppend for how values tell which of its inputs can have rows.
 pub trait Partitioned {
     /// What that is. Null if values tell nothing.
@@ -349,3 +340,19 @@ pub unsafe fn has_no_null(descriptor: TupleDesc, column: usize) -> bool {
 
 /// The type of join that gives the rows of its inner side that have a match.
 pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = None;
+
+/// How many tables EXPLAIN can name.
+pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {
+    // SAFETY: a list, or null.
+    unsafe { explain.rtable.as_ref() }.map_or(0, |tables| tables.length)
+}
+
+/// The oldest snapshots of this session: its others are later. None if they cannot be known. `_known` are some
+/// that have its oldest among them, where its hooks can tell.
+///
+/// # Safety
+/// In a transaction.
+pub unsafe fn oldest_snapshots(_known: Option<Vec<Snapshot>>) -> Option<Vec<Snapshot>> {
+    // SAFETY: the caller's promise.
+    Some(vec![unsafe { pg_sys::GetOldestSnapshot() }])
+}

@@ -3,9 +3,9 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use pgrx::pg_sys::{
-    self, Bitmapset, CommandId, Datum, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId, Oid,
-    PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, RangeTblEntry, Relation, Snapshot,
-    SubTransactionId, TM_FailureData, TM_Result, TableAmRoutine, TransactionId, Tuplesortstate,
+    self, CommandId, Datum, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId, Oid,
+    PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, Relation, Snapshot, SubTransactionId,
+    TM_FailureData, TM_Result, TableAmRoutine, TransactionId, Tuplesortstate,
 };
 
 /// Identity of a relation's file: tablespace, database, number.
@@ -147,24 +147,6 @@ pub unsafe fn owns_database(database: Oid, user: Oid) -> bool {
 pub unsafe fn may_execute(function: Oid, user: Oid) -> bool {
     // SAFETY: a catalog look-up.
     unsafe { pg_sys::pg_proc_aclcheck(function, user, pg_sys::ACL_EXECUTE) == pg_sys::AclResult::ACLCHECK_OK }
-}
-
-/// The columns that an UPDATE of an entry of the range table sets. `_permissions` is the finished plan's
-/// list of them.
-///
-/// # Safety
-/// A valid plan's.
-pub unsafe fn updated_columns(entry: *mut RangeTblEntry, _permissions: *mut List) -> *mut Bitmapset {
-    // SAFETY: the caller's promise.
-    unsafe { (*entry).updatedCols }
-}
-
-/// A finished plan's permissions of the entries of its range table, for `updated_columns`.
-///
-/// # Safety
-/// A valid plan.
-pub unsafe fn permissions(_plan: *mut pg_sys::PlannedStmt) -> *mut List {
-    std::ptr::null_mut()
 }
 
 /// The next datum of a sort, which is the caller's.

@@ -187,14 +187,6 @@ pub unsafe fn is_page_sound(page: pg_sys::Page, block: BlockNumber) -> bool {
     unsafe { pg_sys::PageIsVerified(page, block, 0, &raw mut failed) }
 }
 
-/// The oldest snapshot of this session. None if that cannot be known.
-///
-/// # Safety
-/// In a transaction.
-pub unsafe fn oldest_snapshot() -> Option<Snapshot> {
-    None
-}
-
 /// The columns that a set operation tells rows apart by: number, equality operator, collation.
 ///
 /// # Safety
@@ -255,3 +247,17 @@ const ATTNULLABLE_VALID: u32 = b'v' as u32;
 
 /// The type of join that gives the rows of its inner side that have a match.
 pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = Some(pg_sys::JoinType::JOIN_RIGHT_SEMI);
+
+/// How many tables EXPLAIN can name.
+pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {
+    explain.rtable_size
+}
+
+/// The oldest snapshots of this session: its others are later. None if they cannot be known. `known` are some
+/// that have its oldest among them, where its hooks can tell.
+///
+/// # Safety
+/// In a transaction.
+pub unsafe fn oldest_snapshots(known: Option<Vec<Snapshot>>) -> Option<Vec<Snapshot>> {
+    known
+}

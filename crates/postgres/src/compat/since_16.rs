@@ -3,9 +3,9 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use pgrx::pg_sys::{
-    self, Bitmapset, CommandId, Datum, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId, Oid,
-    PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, RangeTblEntry, Relation, Snapshot,
-    SubTransactionId, TM_FailureData, TM_Result, TableAmRoutine, TransactionId, Tuplesortstate,
+    self, CommandId, Datum, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId, Oid,
+    PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, Relation, Snapshot, SubTransactionId,
+    TM_FailureData, TM_Result, TableAmRoutine, TransactionId, Tuplesortstate,
 };
 
 /// Identity of a relation's file: tablespace, database, number.
@@ -152,30 +152,6 @@ pub unsafe fn may_execute(function: Oid, user: Oid) -> bool {
         pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, user, mode)
             == pg_sys::AclResult::ACLCHECK_OK
     }
-}
-
-/// The columns that an UPDATE of an entry of the range table sets. `permissions` is the finished plan's
-/// list of them.
-///
-/// # Safety
-/// A valid plan's.
-pub unsafe fn updated_columns(entry: *mut RangeTblEntry, permissions: *mut List) -> *mut Bitmapset {
-    // SAFETY: the caller's promise. An entry that is no table has no permissions.
-    unsafe {
-        if (*entry).perminfoindex == 0 {
-            return std::ptr::null_mut();
-        }
-        (*pg_sys::getRTEPermissionInfo(permissions, entry)).updatedCols
-    }
-}
-
-/// A finished plan's permissions of the entries of its range table, for `updated_columns`.
-///
-/// # Safety
-/// A valid plan.
-pub unsafe fn permissions(plan: *mut pg_sys::PlannedStmt) -> *mut List {
-    // SAFETY: the caller's promise.
-    unsafe { (*plan).permInfos }
 }
 
 /// The next datum of a sort, which is the caller's.

@@ -45,6 +45,11 @@ impl<T> Nesting<T> {
         look(self.0.borrow_mut().last_mut().map(|(_, frame)| frame))
     }
 
+    /// Something of each frame, innermost last. `look` must not call the server.
+    pub fn all<R>(&self, look: impl Fn(&T) -> R) -> Vec<R> {
+        self.0.borrow().iter().map(|(_, frame)| look(frame)).collect()
+    }
+
     /// Drops the frames of an aborted subtransaction and of those inside it.
     pub fn forget(&self, aborted: SubTransactionId) {
         self.0.borrow_mut().retain(|(owner, _)| *owner < aborted);

@@ -45,12 +45,13 @@ impl Horizon {
         Self { oldest_xmin, exact: None, first_command: 0, known }
     }
 
-    /// A horizon that is as exact as can be known now.
-    pub unsafe fn of_now(oldest_xmin: TransactionId) -> Self {
+    /// A horizon that is as exact as can be known now. `known` are the snapshots of this session that hooks around
+    /// statements know, if its oldest one is among them.
+    pub unsafe fn of_now(oldest_xmin: TransactionId, known: Option<Vec<Snapshot>>) -> Self {
         // SAFETY: called by a function of SQL's, so that snapshots on the server's stack outlive this.
         unsafe {
             let server = Self::of_server(oldest_xmin);
-            let Some(own) = own_snapshots() else { return server };
+            let Some(own) = own_snapshots(known) else { return server };
             let first_command = own.iter().map(|&snapshot| (*snapshot).curcid).min().unwrap_or(0);
             let exact = Some(Exact { others: server_locks::oldest_xmin_of_others(), own });
             Self { exact, first_command, ..server }
@@ -116,7 +117,7 @@ impl Horizon {
 /// The oldest snapshots of this transaction: all its others are later. None if that cannot be known. At READ
 /// COMMITTED each statement has a snapshot, and statements inside it have later ones. A cursor's snapshot may
 /// be older than any of these, and nobody knows who uses an exported one.
-unsafe fn own_snapshots() -> Option<Vec<Snapshot>> {
+unsafe fn own_snapshots(known: Option<Vec<Snapshot>>) -> Option<Vec<Snapshot>> {
     // SAFETY: inside a transaction.
     unsafe {
         // If the server's function finds a portal, it leaves its walk over the portals open. So it runs in a
@@ -125,7 +126,8 @@ unsafe fn own_snapshots() -> Option<Vec<Snapshot>> {
         if !pg_sys::ActiveSnapshotSet() || pg_sys::XactHasExportedSnapshots() || has_cursors() {
             return None;
         }
-        let own = vec![compat::oldest_snapshot()?, pg_sys::GetActiveSnapshot()];
+        let mut own = compat::oldest_snapshots(known)?;
+        own.push(pg_sys::GetActiveSnapshot());
         own.iter().all(|snapshot| !snapshot.is_null()).then_some(own)
     }
 }

@@ -37,7 +37,7 @@ pub use loader::{LoadOrder, Loader};
 pub use order::Order;
 pub use set::{PendingRows, Placement, STRIPE_BYTES};
 pub use settings::{are_many, register_settings};
-pub use statement::running_query;
+pub use statement::{known_snapshots, running_query};
 pub use transaction::is_committing;
 pub use write::write_pages;
 

@@ -63,6 +63,24 @@ pub fn running_query() -> Option<*mut QueryDesc> {
     query.filter(|query| !query.is_null())
 }
 
+/// Snapshots of this session, its oldest one among them. None if that one is not known.
+///
+/// The outermost statement has the oldest one. That of a query is its own. A utility statement, as CALL and DO
+/// are, has that of the portal that runs it. So has a procedure after a ROLLBACK, which forgets all statements.
+pub fn known_snapshots() -> Option<Vec<pg_sys::Snapshot>> {
+    let queries = FRAMES.with(|frames| frames.all(|(_, query)| *query));
+    // SAFETY: the portal and the queries run.
+    unsafe {
+        let portal = pg_sys::ActivePortal.as_ref().map(|portal| portal.portalSnapshot);
+        let portal = portal.filter(|snapshot| !snapshot.is_null());
+        if portal.is_none() && queries.first().is_none_or(|query| query.is_null()) {
+            return None;
+        }
+        let of_queries = queries.into_iter().filter(|query| !query.is_null()).map(|query| (*query).snapshot);
+        Some(of_queries.chain(portal).filter(|snapshot| !snapshot.is_null()).collect())
+    }
+}
+
 /// Forgets the statements of an aborted subtransaction.
 pub(super) fn forget(aborted: pg_sys::SubTransactionId) {
     FRAMES.with(|frames| frames.forget(aborted));

@@ -165,7 +165,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
                 || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
                 || options::is_colcompress(Open::of(table))
                     && !has_before_trigger(Open::of(table), is_update)
-                    && (!is_update || keeps_unique_keys(Open::of(table), plan))
+                    && (!is_update || keeps_unique_keys(Open::of(table), query))
         })
     }
 }
@@ -196,18 +196,30 @@ unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
 /// The columns that an UPDATE may set, apart from what its BEFORE triggers set. Null if the statement does
 /// not tell. All generated columns count: the statement does not say which of them depend on the columns that
 /// it names (`extraUpdatedCols` is always empty in newer minor versions).
-unsafe fn columns_set(rel: Open, plan: *mut PlannedStmt) -> *mut pg_sys::Bitmapset {
+unsafe fn columns_set(rel: Open, query: *mut QueryDesc) -> *mut pg_sys::Bitmapset {
     // SAFETY: as `never_waits`.
     unsafe {
         let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
-        for entry in PgList::<pg_sys::RangeTblEntry>::from_pg((*plan).rtable).iter_ptr() {
-            if (*entry).relid == rel.oid() {
-                set = pg_sys::bms_add_members(set, compat::updated_columns(entry, compat::permissions(plan)));
+        // Tables that the executor changes, by their numbers among all tables. A partition has what the statement
+        // sets in the table that it names.
+        let (estate, plan) = ((*query).estate, (*query).plannedstmt);
+        let changed = (*estate).es_result_relations;
+        for number in PgList::<c_void>::from_pg((*plan).resultRelations).iter_int() {
+            let Some(at) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
+                continue;
+            };
+            let table = if changed.is_null() { std::ptr::null_mut() } else { *changed.add(at) };
+            if !table.is_null() && Open::of((*table).ri_RelationDesc).oid() == rel.oid() {
+                set = pg_sys::bms_add_members(set, pg_sys::ExecGetUpdatedCols(table, estate));
             }
         }
         let desc = rel.descriptor();
         if !set.is_null() && !(*desc).constr.is_null() && (*(*desc).constr).has_generated_stored {
-            for column in rel.columns().iter().filter(|column| column.attgenerated != 0) {
+            for column in rel
+                .columns()
+                .iter()
+                .filter(|column| column.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED)
+            {
                 let member = i32::from(column.attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
                 set = pg_sys::bms_add_member(set, member);
             }
@@ -225,7 +237,7 @@ pub(super) unsafe fn leaves_alone(rel: Open, columns: *const pg_sys::Bitmapset) 
         if !triggers.is_null() && (*triggers).trig_update_before_row {
             return false;
         }
-        let set = columns_set(rel, (*query).plannedstmt);
+        let set = columns_set(rel, query);
         let apart = !set.is_null() && !pg_sys::bms_overlap(set, columns);
         pg_sys::bms_free(set);
         apart
@@ -233,10 +245,10 @@ pub(super) unsafe fn leaves_alone(rel: Open, columns: *const pg_sys::Bitmapset) 
 }
 
 /// Whether an UPDATE sets no column that a unique index or an exclusion constraint looks at.
-unsafe fn keeps_unique_keys(rel: Open, plan: *mut PlannedStmt) -> bool {
+unsafe fn keeps_unique_keys(rel: Open, query: *mut QueryDesc) -> bool {
     // SAFETY: as `never_waits`.
     unsafe {
-        let set = columns_set(rel, plan);
+        let set = columns_set(rel, query);
         !set.is_null() && rel.indexes().into_iter().all(|index| !is_unique_by(index, set))
     }
 }

@@ -189,7 +189,7 @@ unsafe fn copy(old: Open, target: Oid, into: Into, limits: &RewriteLimits) {
     unsafe {
         let new = Open::of(pg_sys::table_open(target, pg_sys::NoLock as i32));
         let command = pg_sys::GetCurrentCommandId(true);
-        let horizon = Horizon::of_now(limits.oldest_xmin);
+        let horizon = Horizon::of_now(limits.oldest_xmin, pending_rows::known_snapshots());
         let context = memory::reset_often(c"colonnade merge");
         let mut copy = Copy {
             old,

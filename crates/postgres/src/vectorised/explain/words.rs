@@ -12,6 +12,7 @@ use query::HostFunction;
 use query::explain::Spelling;
 use vector::Vector;
 
+use crate::compat;
 use crate::vectorised::translated::{Origin, Origins, SourceSpec};
 
 /// The server's words.
@@ -41,7 +42,7 @@ impl<'a> Words<'a> {
         // SAFETY: `new`'s promise; the text is a string of its own.
         unsafe {
             let es = self.es;
-            let prefix = (*es).verbose || (!(*es).rtable.is_null() && (*(*es).rtable).length > 1);
+            let prefix = (*es).verbose || compat::shown_tables(&*es) > 1;
             let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, origin.plan, self.ancestors);
             let text = pg_sys::deparse_expression(origin.node, context, prefix, false);
             std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned()
