@@ -6,7 +6,7 @@
 //! at one start and not at the next stay inputs, but their sources are idle.
 
 use pgrx::pg_sys;
-use query::{Expression, Plan, SortKey};
+use query::{Expression, Plan};
 
 use super::{Context, Order, Relation, constants, decline, input, sort, targets};
 use crate::host::catalogs;
@@ -36,9 +36,7 @@ pub fn merge_append(
     if order == Order::Any {
         return Ok(below);
     }
-    let targets = targets(plan);
-    let keys = append.order().map(|column| Ok(sort::key_of(context, &targets, column)?.key));
-    let keys = keys.collect::<Result<Vec<SortKey>, Reason>>()?;
+    let keys = sort::merged_keys(context, append)?.into_iter().map(|key| key.key).collect();
     Ok(Relation {
         plan: Plan::Sort { input: Box::new(below.plan), keys, limit: None },
         columns: below.columns,

@@ -58,6 +58,15 @@ pub fn keys(context: &mut Context<'_>, sort: Typed<'_, pg_sys::Sort>) -> Result<
     sort.order().map(|column| key_of(context, &targets, column)).collect()
 }
 
+/// The keys of a Merge Append.
+pub fn merged_keys(
+    context: &mut Context<'_>,
+    append: Typed<'_, pg_sys::MergeAppend>,
+) -> Result<Vec<Key>, Reason> {
+    let targets = targets(append.plan());
+    append.order().map(|column| key_of(context, &targets, column)).collect()
+}
+
 /// Keys over what each target is now.
 pub fn keys_over(keys: Vec<Key>, columns: &[Expression]) -> Result<Vec<SortKey>, Reason> {
     let keys = keys.into_iter().map(|Key { target, key }| match columns.get(target) {
@@ -71,6 +80,7 @@ pub fn keys_over(keys: Vec<Key>, columns: &[Expression]) -> Result<Vec<SortKey>,
 pub fn ordering(context: &mut Context<'_>, plan: tree::Plan<'_>) -> Result<Vec<Key>, Reason> {
     match plan.kind() {
         PlanNode::Sort(sort) | PlanNode::IncrementalSort(sort) => keys(context, sort),
+        PlanNode::MergeAppend(append) => merged_keys(context, append),
         // These have no order that a reader could rely on: the grouping columns are constant, or there is one
         // group.
         PlanNode::HashJoin(_) | PlanNode::Other(pg_sys::NodeTag::T_SeqScan) => Ok(Vec::new()),
