@@ -29,7 +29,8 @@ from harness.server import ROOT, TEST_SETTINGS, as_server_user, by_major, clean_
 # the blocks that these files name are one more, and one less in what they print.
 PLACES = ("combocid", "eval-plan-qual", "tidscan")
 PLACE = re.compile(r"('|\|\s*|^\s*)\((\d{1,3}),(\d+)\)", re.M)
-VERDICT = re.compile(r"^(?:test )?\s*(\w[\w-]*)\s+\.\.\. (ok|FAILED|failed \(ignored\))")
+# What the runner says of a file: from 16 on "ok 3  - name", before that "test name ... ok".
+VERDICT = re.compile(r"^(?P<tap>ok|not ok)\s+\d+\s+[-+]\s+(?P<tap_name>[\w-]+)|^(?:test )?\s*(?P<name>\w[\w-]*)\s+\.\.\. (?P<said>ok|FAILED|failed \(ignored\))")
 CRASH = re.compile(r"was terminated by signal|PANIC:|TRAP:")
 
 
@@ -82,7 +83,7 @@ def run_suite(stage, source, suite, method):
             print(line, end="", flush=True)
             match = VERDICT.match(line)
             if match:
-                (passed if match[2] == "ok" else failed).append(match[1])
+                (passed if "ok" in (match["tap"], match["said"]) else failed).append(match["tap_name"] or match["name"])
         process.wait()
         for name in ("regression.diffs", "results"):
             found = work / name

@@ -45,7 +45,8 @@ find_postgres() {
         '') ;;
         # By the name that is the default, if it can be: cargo builds again where the name changes.
         15) if ! pg_config --version 2>/dev/null | grep -q ' 15\.'; then candidates=(/usr/lib/postgresql/15/bin/pg_config); fi ;;
-        *) candidates=("$("$ROOT/scripts/postgres.sh" "$PG")") || exit 1 ;;
+        16 | 17 | 18) candidates=("$("$ROOT/scripts/postgres.sh" "$PG")") || exit 1 ;;
+        *) die "PG=$PG: there is 15, 16, 17 and 18 to choose from" ;;
         esac
         for candidate in "${candidates[@]}"; do
             if [ -n "$candidate" ] && [ -x "$candidate" ]; then
