@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-encodings clean
+.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -113,6 +113,9 @@ bench-packing: ## a million rows inserted one by one and packed, beside the same
 
 bench-loads: ## COPY of TPC-DS's 24 tables beside heap, small and wide ones among them (SF, RUNS, TABLES)
 	scripts/bench.sh loads
+
+bench-plans: ## which questions of the benchmarks are vectorised on this major version (PG=N), beside others
+	scripts/bench.sh plans
 
 bench-encodings: ## size and decode speed of each encoding
 	scripts/bench.sh encodings

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench,
 # or to target/pgN/bench on a server of another major version than 15.
-# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|encodings]
+# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|plans|encodings]
 # Default: all, which is sizes and events, then open-scan.
 # What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py,
-# cold_changes.py, oltp.py, packing.py, loads.py, open_scan.py.
+# cold_changes.py, oltp.py, packing.py, loads.py, open_scan.py, plans.py. PROFILE=dev takes the quick build.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -16,8 +16,8 @@ export PYTHONPATH="$ROOT/scripts" PYTHONDONTWRITEBYTECODE=1
 in_server() { # in_server PROGRAM PACKAGE...: build and stage, install the Python packages, then run it
     local program=$1 stage
     shift
-    "$ROOT/scripts/build.sh" release
-    stage=$("$ROOT/scripts/stage.sh" release)
+    "$ROOT/scripts/build.sh" "${PROFILE:-release}"
+    stage=$("$ROOT/scripts/stage.sh" "${PROFILE:-release}")
     if [ "$#" -gt 0 ]; then
         "$ROOT/scripts/venv.sh" "$@" ||
             warn "Python packages could not be installed: no figures of Parquet and DuckDB, or no charts"
@@ -43,10 +43,11 @@ small) in_server small.py ;;
 cold) in_server cold_changes.py ;;
 oltp) in_server oltp.py ;;
 packing) in_server packing.py ;;
+plans) PROFILE=${PROFILE:-dev} in_server plans.py tpchgen-cli numpy pyarrow ;;
 loads) in_server loads.py duckdb tpcgen-cli ;;
 encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|encodings]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|plans|encodings]" ;;
 esac
