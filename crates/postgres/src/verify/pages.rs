@@ -135,7 +135,8 @@ fn is_new(parsed: Parsed, blocks: BlockNumber) -> bool {
 
 /// Whether the block passes the server's check as it is on disk now.
 fn on_disk(rel: Open, block: BlockNumber) -> bool {
-    #[repr(align(8))]
+    /// Aligned as the server wants it for direct I/O (PG_IO_ALIGN_SIZE).
+    #[repr(align(4096))]
     struct Image([u8; PAGE_BYTES]);
     let mut image = Image([0; PAGE_BYTES]);
     // SAFETY: the block is below the end of the file, which nobody cuts off; the buffer has a page's size and

@@ -69,7 +69,8 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
                 Some(shared) => build.shared_spans(shared, &mut told),
                 None => build.spans((!whole).then_some((start, count)), &mut told),
             };
-            if parallel.is_none() && (!whole || (*info).ii_Am == pg_sys::BRIN_AM_OID) {
+            // From 17 on workers may build a BRIN index together.
+            if (*info).ii_Am == pg_sys::BRIN_AM_OID || parallel.is_none() && !whole {
                 release(concurrent, scan);
                 return rows;
             }
