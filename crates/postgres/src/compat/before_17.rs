@@ -10,6 +10,9 @@ use pgrx::pg_sys::{
 
 use super::AnalyzedBlocks;
 
+/// Whether a partition has its partitioned table's access method if it is given none.
+pub const PARTITIONS_INHERIT_METHOD: bool = false;
+
 /// The number of this session's transaction, which no other transaction of the session has.
 pub fn local_transaction() -> pg_sys::LocalTransactionId {
     // SAFETY: this process's entry, which lasts as long as it.
@@ -130,6 +133,7 @@ pub unsafe fn turn_scan(_scan: *mut HeapScanDescData, _direction: pg_sys::ScanDi
 /// # Safety
 /// In a transaction.
 pub unsafe fn column_target(_table: Oid, column: &pg_sys::FormData_pg_attribute) -> Option<i32> {
+    #[allow(clippy::unnecessary_cast, reason = "16 has an i16")]
     let target = column.attstattarget as i32;
     (target >= 0).then_some(target)
 }

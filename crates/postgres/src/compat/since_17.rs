@@ -9,6 +9,9 @@ use pgrx::pg_sys::{
 
 use super::AnalyzedBlocks;
 
+/// Whether a partition has its partitioned table's access method if it is given none.
+pub const PARTITIONS_INHERIT_METHOD: bool = true;
+
 /// The number of this session's transaction, which no other transaction of the session has.
 pub fn local_transaction() -> pg_sys::LocalTransactionId {
     // SAFETY: this process's entry, which lasts as long as it.

@@ -12,6 +12,7 @@ use super::orderby;
 use super::report::or_raise;
 use super::settings;
 use super::statement::{self, Element};
+use crate::compat;
 use crate::host::tree::{List, Node, Typed};
 use pgrx::PgLogLevel;
 use pgrx::pg_sys::{self, Oid, PlannedStmt, RangeVar};
@@ -42,8 +43,10 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     if target.options.is_empty() {
         return (Frame::Create(creation), plan);
     }
-    if !access_method::names_ours(target.method) {
-        if access_method::names_heap(target.method) {
+    let inherited = Node::new((*plan).utilityStmt).and_then(|statement| method_of_parent(statement));
+    let method = target.method.or(inherited.as_deref());
+    if !access_method::names_ours(method) {
+        if access_method::names_heap(method) {
             or_raise(statement::refuse_ours(
                 target.options,
                 "Write USING colcompress before WITH, or set default_table_access_method to colcompress.",
@@ -63,9 +66,28 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     (Frame::Create(creation), plan)
 }
 
+/// The access method that a partition has from its partitioned table, where the statement names none and the
+/// server hands it on.
+fn method_of_parent(statement: Node<'_>) -> Option<CString> {
+    let create = statement.as_a::<pg_sys::CreateStmt>()?;
+    if !compat::PARTITIONS_INHERIT_METHOD || create.method().is_some() || create.partbound.is_null() {
+        return None;
+    }
+    let parent = create.parents().get(0)?;
+    // SAFETY: catalog look-ups of a name that the statement has, which may be that of no table.
+    unsafe {
+        let no_lock = pg_sys::NoLock as i32;
+        let missing_ok = pg_sys::RVROption::RVR_MISSING_OK;
+        let nothing = std::ptr::null_mut();
+        let table = pg_sys::RangeVarGetRelidExtended(parent.as_ptr(), no_lock, missing_ok, None, nothing);
+        let (method, _) = access_method::method_and_kind(table)?;
+        nodes::owned(pg_sys::get_am_name(method))
+    }
+}
+
 fn target_of(statement: Node<'_>) -> Option<Target<'_>> {
     if let Some(create) = statement.as_a::<pg_sys::CreateStmt>() {
-        // A partitioned table has neither rows nor, here, an access method.
+        // A partitioned table has no rows, and the server lets it have no options.
         return create.partspec.is_null().then(|| Target {
             relation: create.relation(),
             options: create.options(),

@@ -197,13 +197,21 @@ pub fn spell(keys: &[NamedKey]) -> CString {
 /// Finds one key's column in the catalog and checks that its type has an order.
 pub fn resolve_key(table: pg_sys::Oid, key: &NamedKey) -> Result<SortKey, Refusal> {
     let (attnum, type_id) = match column(table, &key.column) {
-        Some((attnum, _)) if attnum < 0 => {
+        Some((attnum, ..)) if attnum < 0 => {
             return Err(Refusal::new(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("system column \"{}\" cannot be part of orderby", text(&key.column)),
             ));
         }
-        Some(found) => found,
+        Some((.., true)) => {
+            return Err(Refusal::new(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("virtual generated column \"{}\" cannot be part of orderby", text(&key.column)),
+            )
+            .detail("Its values are not stored.")
+            .hint("Name the columns that it is computed from."));
+        }
+        Some((attnum, type_id, false)) => (attnum, type_id),
         None => {
             return Err(Refusal::new(
                 Code::ERRCODE_UNDEFINED_COLUMN,
@@ -235,8 +243,11 @@ pub fn resolve(table: pg_sys::Oid, value: &CStr) -> Result<(CString, Vec<SortKey
     Ok((spell(&named), keys))
 }
 
-/// Number and type of a live column, or of a system column.
-fn column(table: pg_sys::Oid, name: &CStr) -> Option<(i16, pg_sys::Oid)> {
+/// `attgenerated` of a column that is computed when it is read (from 18 on).
+const VIRTUAL: u8 = b'v';
+
+/// Number and type of a live column, or of a system column, and whether it is a virtual one.
+fn column(table: pg_sys::Oid, name: &CStr) -> Option<(i16, pg_sys::Oid, bool)> {
     // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns.
     unsafe {
         // Dropped columns are not found by their old name.
@@ -245,7 +256,7 @@ fn column(table: pg_sys::Oid, name: &CStr) -> Option<(i16, pg_sys::Oid)> {
             return None;
         }
         let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_attribute>(tuple);
-        let found = ((*form).attnum, (*form).atttypid);
+        let found = ((*form).attnum, (*form).atttypid, (*form).attgenerated as u8 == VIRTUAL);
         pg_sys::ReleaseSysCache(tuple);
         Some(found)
     }

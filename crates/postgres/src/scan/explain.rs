@@ -68,7 +68,7 @@ unsafe fn show_columns(scan: &TableScan, es: *mut pg_sys::ExplainState) {
             let Ok(at) = i32::try_from(column.index) else { continue };
             let attribute = &compat::attributes((*scan.rel).rd_att)[column.index];
             debug_assert!(at < (*(*scan.rel).rd_att).natts);
-            let name = pg_sys::pstrdup((*attribute).attname.data.as_ptr());
+            let name = pg_sys::pstrdup(attribute.attname.data.as_ptr());
             names = pg_sys::lappend(names, name.cast());
         }
         // An empty line says nothing; an empty list does.

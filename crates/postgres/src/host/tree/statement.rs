@@ -18,6 +18,7 @@ kinds! {
         relation: relation Typed<pg_sys::RangeVar>,
         options: options List<Typed<'a, pg_sys::DefElem>>,
         method: accessMethod Text,
+        parents: inhRelations List<Typed<'a, pg_sys::RangeVar>>,
     }
     CreateTableAsStmt T_CreateTableAsStmt { into_clause: into Option }
     IntoClause T_IntoClause {
