@@ -1,0 +1,27 @@
+-- What PostgreSQL 17 has and older versions have not: access methods of partitioned tables, MERGE with RETURNING.
+SELECT current_setting('server_version_num')::int >= 170000 AS since_17 \gset
+\if :since_17
+-- A partition has its partitioned table's access method, so its options are known without USING.
+CREATE TABLE parted (id int, k int) PARTITION BY LIST (k) USING colcompress;
+CREATE TABLE part_1 PARTITION OF parted FOR VALUES IN (1);
+CREATE TABLE part_2 PARTITION OF parted FOR VALUES IN (2) WITH (orderby = 'id', compression = 'lz4');
+CREATE TABLE part_3 PARTITION OF parted FOR VALUES IN (3) USING heap WITH (fillfactor = 50);
+CREATE TABLE part_4 PARTITION OF parted FOR VALUES IN (4) USING heap WITH (orderby = 'id');
+SELECT relname, amname FROM pg_class c LEFT JOIN pg_am a ON a.oid = c.relam WHERE relname ~ '^part' ORDER BY 1;
+SELECT table_name, orderby, compression FROM engine.colcompress_options ORDER BY 1;
+INSERT INTO parted SELECT g, 1 + g % 3 FROM generate_series(1, 30000) g;
+EXPLAIN (COSTS OFF) SELECT k, count(*) FROM parted WHERE id < 100 GROUP BY k;
+SELECT k, count(*), sum(id) FROM parted WHERE id < 100 GROUP BY k ORDER BY k;
+ALTER TABLE parted SET ACCESS METHOD DEFAULT;
+CREATE TABLE part_5 PARTITION OF parted FOR VALUES IN (5) WITH (orderby = 'id');
+
+MERGE INTO parted USING (VALUES (3, 1), (4, 1), (100000, 2)) v(id, k) ON parted.id = v.id AND parted.k = v.k
+    WHEN MATCHED THEN UPDATE SET id = parted.id + 1000000
+    WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.k)
+    RETURNING merge_action(), parted.*;
+MERGE INTO parted USING (VALUES (1000003, 1)) v(id, k) ON parted.id = v.id AND parted.k = v.k
+    WHEN MATCHED THEN DO NOTHING
+    WHEN NOT MATCHED BY SOURCE AND parted.id >= 100000 THEN DELETE
+    RETURNING merge_action(), parted.*;
+SELECT count(*), sum(id) FROM parted;
+\endif
