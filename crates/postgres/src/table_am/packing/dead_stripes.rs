@@ -76,7 +76,7 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
         let user = pg_sys::GetUserId();
         let is_database_owner = compat::owns_database(pg_sys::MyDatabaseId, user);
         found.retain(|&table| {
-            options::is_columnar(table) && (is_database_owner || compat::owns_table(table, user))
+            options::is_columnar(table) && (is_database_owner || compat::may_maintain(table, user))
         });
         found
     }
