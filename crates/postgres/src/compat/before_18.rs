@@ -344,6 +344,14 @@ pub unsafe fn has_no_null(descriptor: TupleDesc, column: usize) -> bool {
 /// The type of join that gives the rows of its inner side that have a match.
 pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = None;
 
+/// What stands for the call of a window function in a list of columns that EXPLAIN shows. None: the call.
+///
+/// # Safety
+/// A valid node.
+pub unsafe fn shown_window_call(_call: *mut pg_sys::WindowFunc) -> Option<*mut pg_sys::Expr> {
+    None
+}
+
 /// How many tables EXPLAIN can name.
 pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {
     // SAFETY: a list, or null.

@@ -254,6 +254,26 @@ const ATTNULLABLE_VALID: u32 = b'v' as u32;
 /// The type of join that gives the rows of its inner side that have a match.
 pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = Some(pg_sys::JoinType::JOIN_RIGHT_SEMI);
 
+/// What stands for the call of a window function in a list of columns that EXPLAIN shows: the call without its
+/// window. The server looks for the window's name in a node of its own, and raises an ERROR in others.
+///
+/// # Safety
+/// A valid node.
+pub unsafe fn shown_window_call(call: *mut pg_sys::WindowFunc) -> Option<*mut pg_sys::Expr> {
+    // SAFETY: a new node over a valid one.
+    unsafe {
+        let shown = pg_sys::makeFuncExpr(
+            (*call).winfnoid,
+            (*call).wintype,
+            (*call).args,
+            (*call).wincollid,
+            (*call).inputcollid,
+            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
+        );
+        Some(shown.cast())
+    }
+}
+
 /// How many tables EXPLAIN can name.
 pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {
     explain.rtable_size
