@@ -191,6 +191,14 @@ pub unsafe fn vacuum_delay() {
     unsafe { pg_sys::vacuum_delay_point() }
 }
 
+/// Whether VACUUM of a table by this name vacuums its children, too: only partitions.
+///
+/// # Safety
+/// A valid node, or null.
+pub unsafe fn vacuums_children(_name: *const pg_sys::RangeVar, is_partitioned: bool) -> bool {
+    is_partitioned
+}
+
 /// Gives VACUUM's parameters what a plain VACUUM takes from settings.
 pub fn set_vacuum_defaults(_parameters: &mut pg_sys::VacuumParams) {}
 

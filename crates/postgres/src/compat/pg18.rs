@@ -142,6 +142,15 @@ pub unsafe fn vacuum_delay() {
     unsafe { pg_sys::vacuum_delay_point(false) }
 }
 
+/// Whether VACUUM of a table by this name vacuums its children, too: it does, without ONLY.
+///
+/// # Safety
+/// A valid node, or null.
+pub unsafe fn vacuums_children(name: *const pg_sys::RangeVar, _is_partitioned: bool) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { name.as_ref() }.is_some_and(|name| name.inh)
+}
+
 /// Gives VACUUM's parameters what a plain VACUUM takes from settings.
 pub fn set_vacuum_defaults(parameters: &mut pg_sys::VacuumParams) {
     // SAFETY: a plain setting of the server's.
