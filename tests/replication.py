@@ -22,7 +22,7 @@ SET colonnade.stripe_threshold_rows = 0;
 INSERT INTO t VALUES (0, 'hot');
 INSERT INTO t SELECT g, 'row' FROM generate_series(1, 2) g;
 """
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'logical replication worker' AND wait_event = 'transactionid'"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'logical replication%worker' AND wait_event = 'transactionid'"
 
 
 def wait_for(condition, seconds=20):

@@ -93,8 +93,22 @@ class Server:
             shutil.rmtree(self.stage, ignore_errors=True)
             shutil.copytree(Path(stage).resolve(), self.stage, symlinks=True, copy_function=link_or_copy)
         tree = self.stage and next(self.stage.glob("postgresql/*/bin"), None)
+        installed = Path(pg_config("--bindir"))
+        if tree is None and not reachable(installed):
+            tree = self._copy(installed.parent) / "bin"
         self.has_tree = tree is not None
-        self.bindir = tree or Path(pg_config("--bindir"))
+        self.bindir = tree or installed
+
+    def _copy(self, installed):
+        """A copy of a server's tree next to the data, for a user who cannot read it in place. Some trees have
+        libraries beside them (see scripts/postgres.sh)."""
+        copy = self.base / "server"
+        shutil.rmtree(copy, ignore_errors=True)
+        tree = copy / "postgresql" / installed.name
+        shutil.copytree(installed, tree, symlinks=True, copy_function=link_or_copy)
+        for libraries in installed.parent.parent.glob("*.libs"):
+            shutil.copytree(libraries, copy / libraries.name, symlinks=True, copy_function=link_or_copy)
+        return tree
 
     def pg_config(self, option):
         """What the pg_config says that lies beside the programs."""

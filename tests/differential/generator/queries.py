@@ -539,6 +539,8 @@ def float_columns(query):
 
 
 STANDS_FOR_OTHERS = re.compile(r"t\d+\.\w+$|(min|max|percentile_disc|mode|array_agg|first_value)\(")
+# Of intervals ('1 day' or '24:00:00') this does, too.
+BETWEEN_OTHERS = re.compile(r"percentile_cont\(")
 
 
 def loose_columns(query):
@@ -546,4 +548,5 @@ def loose_columns(query):
     decide."""
     if not isinstance(query, Select) or not (query.group or query.distinct or any("(" in item.sql() for item in query.items)):
         return set()
-    return {place for place, item in enumerate(query.items) if STANDS_FOR_OTHERS.match(item.sql())}
+    shown = ((place, item.kind, item.sql()) for place, item in enumerate(query.items))
+    return {place for place, kind, sql in shown if STANDS_FOR_OTHERS.match(sql) or (kind == "interval" and BETWEEN_OTHERS.match(sql))}

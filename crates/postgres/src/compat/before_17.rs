@@ -30,6 +30,27 @@ pub fn oldest_known_transaction() -> TransactionId {
     unsafe { (*pg_sys::ShmemVariableCache).oldestClogXid }
 }
 
+/// Whether a user may have a table vacuumed, packed or rewritten: its owner may.
+///
+/// # Safety
+/// In a transaction.
+pub unsafe fn may_maintain(table: Oid, user: Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { super::owns_table(table, user) }
+}
+
+/// Gives an index's own expressions the path that the server gives them: the session's.
+///
+/// # Safety
+/// In a level of settings of the caller's own.
+pub unsafe fn restrict_search_path() {}
+
+/// Ends insertions into an index by hand.
+///
+/// # Safety
+/// Both are open and belong together.
+pub unsafe fn end_insertions(_index: Relation, _info: *mut pg_sys::IndexInfo) {}
+
 /// Whether rows may be taken away that a snapshot still sees, so that it gets an ERROR
 /// (`old_snapshot_threshold`).
 pub fn may_outlive_rows() -> bool {

@@ -191,6 +191,17 @@ pub unsafe fn vacuum_delay() {
     unsafe { pg_sys::vacuum_delay_point() }
 }
 
+/// Whether VACUUM of a table by this name vacuums its children, too: only partitions.
+///
+/// # Safety
+/// A valid node, or null.
+pub unsafe fn vacuums_children(_name: *const pg_sys::RangeVar, is_partitioned: bool) -> bool {
+    is_partitioned
+}
+
+/// Gives VACUUM's parameters what a plain VACUUM takes from settings.
+pub fn set_vacuum_defaults(_parameters: &mut pg_sys::VacuumParams) {}
+
 /// Writes to pg_class in place how many pages, rows and all-visible pages a relation has, and whether a table
 /// has indexes. Leaves its horizons alone.
 ///
@@ -340,6 +351,14 @@ pub unsafe fn has_no_null(descriptor: TupleDesc, column: usize) -> bool {
 
 /// The type of join that gives the rows of its inner side that have a match.
 pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = None;
+
+/// What stands for the call of a window function in a list of columns that EXPLAIN shows. None: the call.
+///
+/// # Safety
+/// A valid node.
+pub unsafe fn shown_window_call(_call: *mut pg_sys::WindowFunc) -> Option<*mut pg_sys::Expr> {
+    None
+}
 
 /// How many tables EXPLAIN can name.
 pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {

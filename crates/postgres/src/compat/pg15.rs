@@ -172,6 +172,15 @@ pub unsafe fn vacuum(
     unsafe { pg_sys::vacuum(tables, parameters, strategy, true) }
 }
 
+/// The buffers that VACUUM uses, in the current memory.
+///
+/// # Safety
+/// As the server's.
+pub unsafe fn vacuum_strategy() -> pg_sys::BufferAccessStrategy {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM) }
+}
+
 /// The bits that make VACUUM do a table itself, not its TOAST table alone.
 pub const VACUUM_MAIN: u32 = 0;
 

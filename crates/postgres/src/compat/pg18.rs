@@ -142,6 +142,21 @@ pub unsafe fn vacuum_delay() {
     unsafe { pg_sys::vacuum_delay_point(false) }
 }
 
+/// Whether VACUUM of a table by this name vacuums its children, too: it does, without ONLY.
+///
+/// # Safety
+/// A valid node, or null.
+pub unsafe fn vacuums_children(name: *const pg_sys::RangeVar, _is_partitioned: bool) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { name.as_ref() }.is_some_and(|name| name.inh)
+}
+
+/// Gives VACUUM's parameters what a plain VACUUM takes from settings.
+pub fn set_vacuum_defaults(parameters: &mut pg_sys::VacuumParams) {
+    // SAFETY: a plain setting of the server's.
+    parameters.max_eager_freeze_failure_rate = unsafe { pg_sys::vacuum_max_eager_freeze_failure_rate };
+}
+
 /// Writes to pg_class in place how many pages, rows and all-visible pages a relation has, and whether a table
 /// has indexes. Leaves its horizons alone. No page is told to be all-frozen.
 ///
@@ -247,6 +262,26 @@ const ATTNULLABLE_VALID: u32 = b'v' as u32;
 
 /// The type of join that gives the rows of its inner side that have a match.
 pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = Some(pg_sys::JoinType::JOIN_RIGHT_SEMI);
+
+/// What stands for the call of a window function in a list of columns that EXPLAIN shows: the call without its
+/// window. The server looks for the window's name in a node of its own, and raises an ERROR in others.
+///
+/// # Safety
+/// A valid node.
+pub unsafe fn shown_window_call(call: *mut pg_sys::WindowFunc) -> Option<*mut pg_sys::Expr> {
+    // SAFETY: a new node over a valid one.
+    unsafe {
+        let shown = pg_sys::makeFuncExpr(
+            (*call).winfnoid,
+            (*call).wintype,
+            (*call).args,
+            (*call).wincollid,
+            (*call).inputcollid,
+            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
+        );
+        Some(shown.cast())
+    }
+}
 
 /// How many tables EXPLAIN can name.
 pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {

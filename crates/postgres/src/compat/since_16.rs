@@ -177,6 +177,18 @@ pub unsafe fn vacuum(
     unsafe { pg_sys::vacuum(tables, parameters, strategy, context, true) }
 }
 
+/// The buffers that VACUUM uses, in the current memory. Null: all.
+///
+/// # Safety
+/// As the server's.
+pub unsafe fn vacuum_strategy() -> pg_sys::BufferAccessStrategy {
+    // SAFETY: a plain setting of the server's.
+    unsafe {
+        let kind = pg_sys::BufferAccessStrategyType::BAS_VACUUM;
+        pg_sys::GetAccessStrategyWithSize(kind, pg_sys::VacuumBufferUsageLimit)
+    }
+}
+
 /// The bits that make VACUUM do a table itself, not its TOAST table alone.
 pub const VACUUM_MAIN: u32 = pg_sys::VACOPT_PROCESS_MAIN;
 

@@ -29,6 +29,36 @@ pub fn oldest_known_transaction() -> TransactionId {
     unsafe { (*pg_sys::TransamVariables).oldestClogXid }
 }
 
+/// Whether a user may have a table vacuumed, packed or rewritten: its owner may, and who has MAINTAIN.
+///
+/// # Safety
+/// In a transaction.
+pub unsafe fn may_maintain(table: Oid, user: Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe {
+        let mode = pg_sys::AclMode::from(pg_sys::ACL_MAINTAIN);
+        pg_sys::pg_class_aclcheck(table, user, mode) == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// Gives an index's own expressions the path that the server gives them: none of users' schemas.
+///
+/// # Safety
+/// In a level of settings of the caller's own.
+pub unsafe fn restrict_search_path() {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::RestrictSearchPath() };
+}
+
+/// Ends insertions into an index by hand. Access methods keep things, and pins of pages, for the next one.
+///
+/// # Safety
+/// Both are open and belong together.
+pub unsafe fn end_insertions(index: Relation, info: *mut pg_sys::IndexInfo) {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::index_insert_cleanup(index, info) };
+}
+
 /// Whether rows may be taken away that a snapshot still sees. They may not.
 pub fn may_outlive_rows() -> bool {
     false

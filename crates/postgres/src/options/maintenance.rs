@@ -30,12 +30,12 @@ pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
 /// The tables that a function works on if it is called for `table`: the table itself, or the columnar
 /// partitions of a partitioned table in the server's order. Raises an ERROR if there is none.
 pub fn columnar_tables(table: Oid) -> Vec<Oid> {
-    // SAFETY: catalog look-ups. Ownership is asked again of each partition.
+    // SAFETY: catalog look-ups. The right is asked for again of each partition.
     unsafe {
         if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
             return vec![table];
         }
-        check_owner(table);
+        check_maintainer(table);
         let all = PgList::<Oid>::from_pg(catalogs::inheritors(table));
         let found: Vec<Oid> = all.iter_oid().filter(|&table| options::is_columnar(table)).collect();
         if found.is_empty() {
@@ -51,13 +51,13 @@ pub fn columnar_tables(table: Oid) -> Vec<Oid> {
     }
 }
 
-/// Opens a colcompress table that the user owns, with a lock that is kept to the end of the transaction.
-/// `verb` says for what.
-pub fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
-    // SAFETY: every check may raise an ERROR. Ownership comes before the lock: a stranger must not be able to
+/// Opens a colcompress table that the user may maintain, with a lock that is kept to the end of the
+/// transaction. `verb` says for what.
+pub fn open_maintained(table: Oid, lock: u32, verb: &str) -> Relation {
+    // SAFETY: every check may raise an ERROR. The right comes before the lock: a stranger must not be able to
     // stop others.
     unsafe {
-        check_owner(table);
+        check_maintainer(table);
         let rel = pg_sys::table_open(table, lock as i32);
         expect_colcompress(Open::of(rel), verb);
         rel
@@ -87,11 +87,11 @@ pub fn expect_colcompress(rel: Open, verb: &str) {
     }
 }
 
-fn check_owner(table: Oid) {
+fn check_maintainer(table: Oid) {
     // SAFETY: catalog look-ups; the name is null for an OID that is no relation.
     unsafe {
         let name = pg_sys::get_rel_name(table);
-        if !name.is_null() && !compat::owns_table(table, pg_sys::GetUserId()) {
+        if !name.is_null() && !compat::may_maintain(table, pg_sys::GetUserId()) {
             let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
             pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, name);
         }

@@ -6,6 +6,7 @@
 //!
 //! The node is not offered in these cases:
 //! - TABLESAMPLE, and relations of other access methods
+//! - WHERE CURRENT OF, which a TID scan alone understands
 //! - queries that look at xmin, cmin, xmax or cmax, which cold rows do not have
 //! - a unique index finds one row, or any index finds few rows
 //! - small tables whose rows are all hot
@@ -74,7 +75,21 @@ unsafe fn is_candidate(rel: *mut pg_sys::RelOptInfo, rte: *mut pg_sys::RangeTblE
         plain
             && (relkind == pg_sys::RELKIND_RELATION || relkind == pg_sys::RELKIND_MATVIEW)
             && !pg_sys::is_dummy_rel(rel)
+            && !is_of_cursor(rel)
     }
+}
+
+/// Whether the one row is wanted on which a cursor stands.
+///
+/// # Safety
+/// The planner's own struct, of a base relation.
+unsafe fn is_of_cursor(rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: the planner's own list.
+    let conditions = unsafe { List::<Typed<'_, pg_sys::RestrictInfo>>::new((*rel).baserestrictinfo) };
+    conditions.iter().any(|condition| {
+        // SAFETY: a condition has its expression.
+        unsafe { (*condition.clause).type_ == NodeTag::T_CurrentOfExpr }
+    })
 }
 
 /// Attributes of the relation that the query looks at, as the server's shifted set.

@@ -5,7 +5,7 @@
 //! finds them, because the new node names the same plans below it. pg_qualstats looks for their states and
 //! finds none, which ended the server. So a column that is only handed on from a node below is replaced by
 //! what it comes from, down to columns of tables. Expressions stay as they are, because no reader follows
-//! them.
+//! them, but for calls of window functions where EXPLAIN shows these in their own nodes only.
 //!
 //! Expressions that use one another several times would become too long. Such an expression is hidden in a
 //! cast that does nothing.
@@ -14,8 +14,9 @@
 
 use std::ffi::c_void;
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
+use crate::compat;
 use crate::host::tree::{self, Node, Plan, PlanNode, Targets, Typed};
 
 /// Nodes that one column may take when it is followed: few enough for the stack, were each below the other.
@@ -45,11 +46,36 @@ pub fn columns(plan: Plan<'_>) -> *mut pg_sys::List {
                 let followed = tree::guarded(|| follow(expression.as_ptr(), (&raw mut place).cast()));
                 (*entry).expr = if place.left > 0 { followed.cast() } else { hidden(expression) };
                 left -= allowed - place.left;
+            } else if expression.contains(|tag| tag == NodeTag::T_WindowFunc) {
+                let calls = || window_calls(expression.as_ptr(), std::ptr::null_mut());
+                (*entry).expr = tree::guarded(calls).cast();
             }
             list = pg_sys::lappend(list, entry.cast());
         }
     }
     list
+}
+
+/// A copy of an expression in which EXPLAIN can show the calls of window functions.
+unsafe extern "C-unwind" fn window_calls(node: *mut pg_sys::Node, data: *mut c_void) -> *mut pg_sys::Node {
+    // SAFETY: the server passes valid nodes, or null.
+    unsafe {
+        let Some(part) = Node::new(node) else { return node };
+        let copy = tree::mutate(node, window_calls, data);
+        shown_call(part, copy)
+    }
+}
+
+/// What EXPLAIN is shown of a node that was copied.
+///
+/// # Safety
+/// Both are valid and of one kind.
+unsafe fn shown_call(node: Node<'_>, copy: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    if node.as_a::<pg_sys::WindowFunc>().is_none() {
+        return copy;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { compat::shown_window_call(copy.cast()) }.map_or(copy, |shown| shown.cast())
 }
 
 /// A copy of an expression with what its references stand for.
@@ -59,7 +85,7 @@ unsafe extern "C-unwind" fn follow(node: *mut pg_sys::Node, data: *mut c_void) -
         let place = data.cast::<Place<'_>>();
         let Some(part) = Node::new(node).filter(|_| (*place).left > 0) else { return node };
         (*place).left -= 1;
-        let Some(var) = reference(part) else { return tree::mutate(node, follow, data) };
+        let Some(var) = reference(part) else { return shown_call(part, tree::mutate(node, follow, data)) };
         if is_of_parent((*place).plan, var) {
             let column = tree::mutate(node, follow, data).cast::<pg_sys::Var>();
             (*column).varno = var.varnosyn.cast_signed();

@@ -19,6 +19,7 @@ mod stripes;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
+use crate::compat;
 use crate::host::error;
 use crate::host::identity::Identity;
 use crate::host::relation::Open;
@@ -42,7 +43,7 @@ pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datu
         };
         let mut report = Report::new(call);
         for part in maintenance::columnar_tables(table) {
-            let rel = maintenance::open_owned(part, lock, "verify");
+            let rel = maintenance::open_maintained(part, lock, "verify");
             report.begin((part != table).then(|| Open::of(rel).quoted_name()));
             as_owner((*(*rel).rd_rel).relowner, || verify(Open::of(rel), &mut report));
             pg_sys::table_close(rel, pg_sys::NoLock as i32);
@@ -58,6 +59,7 @@ unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
     unsafe {
         Identity::of_owner(owner).during(|| {
             let level = pg_sys::NewGUCNestLevel();
+            compat::restrict_search_path();
             what();
             pg_sys::AtEOXact_GUC(false, level);
         });

@@ -114,11 +114,12 @@ unsafe fn next_block<B: BitmapBlocks>(
                 *(if named.lossy { lossy } else { exact }) += 1;
                 *recheck = named.recheck;
                 enter_page(scan, B::heap(scan), page, named);
-                state.is_hot = true;
+                B::state(scan).is_hot = true;
                 return true;
             }
-            state.is_past_heap = true;
+            B::state(scan).is_past_heap = true;
         }
+        let state = B::state(scan);
         loop {
             let mut named = state.first_cold;
             if !std::mem::take(&mut state.has_first_cold)
@@ -178,9 +179,10 @@ unsafe fn begin_stream<B: BitmapBlocks>(scan: TableScanDesc) -> *mut ReadStream 
             pg_sys::InvalidBlockNumber
         }
     }
-    // SAFETY: the relation is open for as long as the scan, and the stream ends with it.
+    // SAFETY: the relation is open for as long as the scan, and the stream lives and ends with it.
     unsafe {
-        pg_sys::read_stream_begin_relation(
+        let previous = pg_sys::MemoryContextSwitchTo(pg_sys::GetMemoryChunkContext(scan.cast()));
+        let stream = pg_sys::read_stream_begin_relation(
             pg_sys::READ_STREAM_DEFAULT as i32,
             (*B::heap(scan).cast::<HeapScanDescData>()).rs_strategy,
             (*scan).rs_rd,
@@ -188,14 +190,16 @@ unsafe fn begin_stream<B: BitmapBlocks>(scan: TableScanDesc) -> *mut ReadStream 
             Some(next::<B>),
             scan.cast(),
             size_of::<TBMIterateResult>(),
-        )
+        );
+        pg_sys::MemoryContextSwitchTo(previous);
+        stream
     }
 }
 
 /// Points heap's scan at a pinned page, with the places of the rows that the bitmap names and the snapshot
 /// sees.
 unsafe fn enter_page(scan: TableScanDesc, heap: TableScanDesc, page: Buffer, named: &mut TBMIterateResult) {
-    // SAFETY: the pin is the scan's from here on.
+    // SAFETY: the pin is the scan's from here on. An ERROR gives the lock back.
     unsafe {
         let (rel, snapshot) = ((*scan).rs_rd, (*scan).rs_snapshot);
         let at = heap.cast::<HeapScanDescData>();
@@ -208,32 +212,45 @@ unsafe fn enter_page(scan: TableScanDesc, heap: TableScanDesc, page: Buffer, nam
         (*at).rs_cblock = named.blockno;
         (*at).rs_cindex = 0;
         (*at).rs_ntuples = 0;
-        let mut room = [0; ROWS];
-        let Some(rows) = rows_of(named, &mut room) else {
-            // All visible rows of the page.
-            pg_sys::heap_prepare_pagescan(heap);
-            lock_rows(scan, &*at);
-            return;
-        };
         pg_sys::heap_page_prune_opt(rel, page);
+        // A serializable reader leaves its predicate locks under this lock. Who changes a row afterwards
+        // finds them.
         pg_sys::LockBuffer(page, pg_sys::BUFFER_LOCK_SHARE as i32);
-        for &row in rows {
-            let mut place = ItemPointerData::default();
-            pg_sys::ItemPointerSet(&raw mut place, named.blockno, row);
-            let mut tuple = HeapTupleData::default();
-            let none = std::ptr::null_mut();
-            if pg_sys::heap_hot_search_buffer(&raw mut place, rel, page, snapshot, &raw mut tuple, none, true)
-            {
-                (&mut (*at).rs_vistuples)[(*at).rs_ntuples as usize] = place.ip_posid;
-                (*at).rs_ntuples += 1;
+        let mut room = [0; ROWS];
+        match rows_of(named, &mut room) {
+            Some(rows) => {
+                for &row in rows {
+                    let mut place = ItemPointerData::default();
+                    pg_sys::ItemPointerSet(&raw mut place, named.blockno, row);
+                    let mut tuple = HeapTupleData::default();
+                    if pg_sys::heap_hot_search_buffer(
+                        &raw mut place,
+                        rel,
+                        page,
+                        snapshot,
+                        &raw mut tuple,
+                        std::ptr::null_mut(),
+                        true,
+                    ) {
+                        found(&mut *at, place.ip_posid);
+                    }
+                }
             }
+            None => enter_whole_page(scan, &mut *at, page),
         }
         pg_sys::LockBuffer(page, pg_sys::BUFFER_LOCK_UNLOCK as i32);
     }
 }
 
-/// Leaves a serializable transaction's predicate locks on the rows of a page that are seen.
-unsafe fn lock_rows(scan: TableScanDesc, at: &HeapScanDescData) {
+/// Adds a row to those of the page.
+fn found(at: &mut HeapScanDescData, row: u16) {
+    at.rs_vistuples[at.rs_ntuples as usize] = row;
+    at.rs_ntuples += 1;
+}
+
+/// `enter_page` where the bitmap is lossy: all rows of the page, which is locked. Their chains of versions do
+/// not matter, since each version is looked at.
+unsafe fn enter_whole_page(scan: TableScanDesc, at: &mut HeapScanDescData, buffer: Buffer) {
     unsafe extern "C-unwind" {
         fn PredicateLockTID(
             rel: pg_sys::Relation,
@@ -242,23 +259,36 @@ unsafe fn lock_rows(scan: TableScanDesc, at: &HeapScanDescData) {
             inserter: pg_sys::TransactionId,
         );
     }
-    // SAFETY: the scan's own relation and snapshot; a call into the server, guarded so that its ERROR
-    // unwinds.
+    // SAFETY: the scan's own relation and snapshot, and its pinned and locked page. What the server's
+    // function raises unwinds.
     unsafe {
-        if pg_sys::XactIsoLevel != pg_sys::XACT_SERIALIZABLE as i32 {
-            return;
-        }
-        for &row in &at.rs_vistuples[..at.rs_ntuples as usize] {
-            let mut place = ItemPointerData::default();
-            pg_sys::ItemPointerSet(&raw mut place, at.rs_cblock, row);
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                PredicateLockTID(
-                    (*scan).rs_rd,
-                    &raw mut place,
-                    (*scan).rs_snapshot,
-                    pg_sys::InvalidTransactionId,
-                );
-            });
+        let (rel, snapshot) = ((*scan).rs_rd, (*scan).rs_snapshot);
+        let page = pg_sys::BufferGetPage(buffer);
+        for row in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
+            let item = pg_sys::PageGetItemId(page, row);
+            if (*item).lp_flags() != pg_sys::LP_NORMAL {
+                continue;
+            }
+            let mut tuple = HeapTupleData {
+                t_len: (*item).lp_len(),
+                t_data: pg_sys::PageGetItem(page, item).cast(),
+                t_tableOid: (*rel).rd_id,
+                ..HeapTupleData::default()
+            };
+            pg_sys::ItemPointerSet(&raw mut tuple.t_self, at.rs_cblock, row);
+            let seen = pg_sys::HeapTupleSatisfiesVisibility(&raw mut tuple, snapshot, buffer);
+            if seen {
+                found(at, row);
+                let header = &*tuple.t_data;
+                let inserter = match u32::from(header.t_infomask) & pg_sys::HEAP_XMIN_FROZEN {
+                    pg_sys::HEAP_XMIN_FROZEN => pg_sys::TransactionId::FROZEN,
+                    _ => header.t_choice.t_heap.t_xmin,
+                };
+                pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    PredicateLockTID(rel, &raw mut tuple.t_self, snapshot, inserter);
+                });
+            }
+            pg_sys::HeapCheckForSerializableConflictOut(seen, rel, &raw mut tuple, buffer, snapshot);
         }
     }
 }

@@ -12,6 +12,7 @@ use std::cell::Cell;
 use pgrx::pg_sys::{self, CommandId, Datum, HeapTuple, IndexInfo, ItemPointerData};
 
 use super::side_table::SideTable;
+use crate::compat;
 use crate::host::error;
 use crate::host::relation::Open;
 
@@ -100,6 +101,7 @@ impl<'a> Indexes<'a> {
         unsafe {
             for Index { rel, info } in self.open {
                 if !info.get().is_null() {
+                    compat::end_insertions(rel.as_ptr(), info.get());
                     pg_sys::pfree(info.get().cast());
                 }
                 pg_sys::index_close(rel.as_ptr(), pg_sys::NoLock as i32);

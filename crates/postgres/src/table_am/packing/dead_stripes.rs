@@ -64,7 +64,8 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
                 name if name.is_null() => (*named).oid,
                 name => pg_sys::RangeVarGetRelidExtended(name, none, missing_ok, None, std::ptr::null_mut()),
             };
-            if pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
+            let is_partitioned = pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
+            if table != Oid::INVALID && compat::vacuums_children((*named).relation, is_partitioned) {
                 found.extend(PgList::<Oid>::from_pg(catalogs::inheritors(table)).iter_oid());
             } else {
                 found.push(table);
@@ -76,7 +77,7 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
         let user = pg_sys::GetUserId();
         let is_database_owner = compat::owns_database(pg_sys::MyDatabaseId, user);
         found.retain(|&table| {
-            options::is_columnar(table) && (is_database_owner || compat::owns_table(table, user))
+            options::is_columnar(table) && (is_database_owner || compat::may_maintain(table, user))
         });
         found
     }

@@ -8,6 +8,7 @@
 
 use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, TupleTableSlot};
 
+use crate::compat;
 use crate::host::relation::Open;
 use crate::table_am::index::rows::IndexRows;
 
@@ -129,6 +130,7 @@ impl<'a> Entries<'a> {
         // SAFETY: opened by `new`.
         unsafe {
             for index in self.indexes {
+                compat::end_insertions(index.rel.as_ptr(), index.info);
                 index.rows.release();
                 pg_sys::index_close(index.rel.as_ptr(), pg_sys::NoLock as i32);
             }

@@ -97,7 +97,7 @@ unsafe fn batch(
         if (*from > 0 || keep.is_some()) && pg_sys::get_rel_name(table).is_null() {
             return 0;
         }
-        let rel = maintenance::open_owned(table, pg_sys::ShareUpdateExclusiveLock, "repack");
+        let rel = maintenance::open_maintained(table, pg_sys::ShareUpdateExclusiveLock, "repack");
         if let Some((detail, hint)) = obstacle::of(Open::of(rel)) {
             error::raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -221,7 +221,7 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
                 list = pg_sys::lappend(list, item.cast::<c_void>());
             }
             let mut params = vacuum_params();
-            let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
+            let strategy = compat::vacuum_strategy();
             pg_sys::MemoryContextSwitchTo(before);
             compat::vacuum(list, &raw mut params, strategy, context);
             pg_sys::CommitTransactionCommand();
@@ -234,7 +234,7 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
 }
 
 fn vacuum_params() -> pg_sys::VacuumParams {
-    pg_sys::VacuumParams {
+    let mut params = pg_sys::VacuumParams {
         options: pg_sys::VACOPT_VACUUM
             | pg_sys::VACOPT_SKIP_LOCKED
             | pg_sys::VACOPT_PROCESS_TOAST
@@ -248,5 +248,7 @@ fn vacuum_params() -> pg_sys::VacuumParams {
         // Else line pointers of few dead rows stay, which keep the end of the file.
         index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
         ..pg_sys::VacuumParams::default()
-    }
+    };
+    compat::set_vacuum_defaults(&mut params);
+    params
 }

@@ -77,7 +77,7 @@ unsafe fn rewrite(table: Oid, into: Into) {
     // SAFETY: the lock is kept to the end of the transaction; every check may raise an ERROR.
     unsafe {
         let verb = if into == Into::Stripes { "merge" } else { "unpack" };
-        let old = Open::of(maintenance::open_owned(table, pg_sys::AccessExclusiveLock, verb));
+        let old = Open::of(maintenance::open_maintained(table, pg_sys::AccessExclusiveLock, verb));
         if into == Into::Stripes {
             check_undecoded(old);
         }
