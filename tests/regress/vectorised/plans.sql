@@ -1,12 +1,13 @@
 -- What becomes of plans that are vectorised: cached, copied, scrolled, restarted, explained, secured; and
 -- what is left alone.
 SET max_parallel_workers_per_gather = 0;
+\i include/plan.sql
 -- The nodes of a plan, what they give and what they keep, without what a vectorised node tells about itself.
 CREATE FUNCTION shape(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
 BEGIN
-    FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
+    FOR line IN SELECT plan(query, options) LOOP
         IF line ~ '->|^[A-Z]|^ *(CTE|InitPlan|SubPlan|Output:|Filter:|Chunk Filter:|Not Vectorised:)' THEN
             RETURN NEXT line;
         END IF;
