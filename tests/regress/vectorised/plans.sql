@@ -113,7 +113,7 @@ SELECT count(*), sum(amount) FROM sales WHERE leak(shop);
 SELECT shop, count(*) FROM sales WHERE leak(shop) GROUP BY shop;
 SELECT count(*), sum(amount) FROM guarded WHERE leak(shop);
 SELECT sum(1 / (id - 100)) FROM sales;
-SELECT shape('SELECT shop, sum(amount) FROM sales WHERE amount * 2 > 1 GROUP BY shop');
+SELECT shape('SELECT kind, sum(amount) FROM sales WHERE amount * 2 > 1 GROUP BY kind');
 RESET ROLE;
 DROP VIEW guarded;
 DROP POLICY own ON sales;
