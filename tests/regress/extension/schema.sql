@@ -1,4 +1,6 @@
 -- CREATE EXTENSION where a schema engine exists: it is not taken over, and the error says what to do.
+-- 18 adds a context: which line of the script it was.
+\set SHOW_CONTEXT never
 DROP EXTENSION colonnade;
 \dn engine
 

@@ -4,7 +4,7 @@
 CREATE FUNCTION node(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE line text; found text := 'not vectorised';
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || replace(query, '{t}', 'column_t') LOOP
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || replace(query, '{t}', 'column_t') LOOP
         IF line ~ 'Colonnade Vectorised' THEN found := 'vectorised'; END IF;
         IF line ~ 'Fell Back' THEN found := found || ',' || regexp_replace(line, '^ *', ' '); END IF;
     END LOOP;

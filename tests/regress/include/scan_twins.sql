@@ -3,6 +3,7 @@
 \set heap heap_rows
 \set columns column_rows
 \ir answers.sql
+\ir plan.sql
 \set ECHO none
 -- Three stripes of 2,000 rows (chunks of 1,000) and some hot rows; ascending id, so that conditions on id
 -- prune.
@@ -62,7 +63,7 @@ RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+    FOR line IN SELECT plan(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF') LOOP
         line := regexp_replace(trim(line), '^->\s+', '');
         IF line LIKE 'Custom Scan%' OR line LIKE '% Scan on %' OR split_part(line, ':', 1) = ANY (wanted) THEN
             RETURN NEXT regexp_replace(line, ' \(actual.*', '');

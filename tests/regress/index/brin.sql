@@ -1,6 +1,7 @@
 -- BRIN indexes may be there, and no query uses them.
 CREATE EXTENSION IF NOT EXISTS colonnade;
 SET colonnade.stripe_threshold_rows = 1000;
+\i include/plan.sql
 CREATE TABLE h (id int, ts int);
 INSERT INTO h SELECT g, g / 10 FROM generate_series(1, 20000) g;
 CREATE INDEX h_brin ON h USING brin (ts) WITH (pages_per_range = 2, autosummarize = on);
@@ -12,7 +13,7 @@ SELECT count(*) FILTER (WHERE ctid >= '(2147483648,0)') > 20000 AS cold, count(*
 SET enable_seqscan = off;
 SET colonnade.enable_scan = off;
 SET colonnade.enable_vectorised = off;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM h WHERE ts = 1500;
+SELECT plan($$SELECT count(*) FROM h WHERE ts = 1500$$);
 SELECT count(*) FROM h WHERE ts = 1500;
 SELECT count(*) FROM h WHERE ts = 3000;
 RESET enable_seqscan;
@@ -39,7 +40,7 @@ SELECT count(*), sum(ts) FROM h;
 -- as a heap table it is used again, and right
 ALTER TABLE h SET ACCESS METHOD heap;
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM h WHERE ts = 1500;
+SELECT plan($$SELECT count(*) FROM h WHERE ts = 1500$$);
 SELECT count(*) FROM h WHERE ts = 1500;
 SET enable_bitmapscan = off;
 SELECT count(*) FROM h WHERE ts = 1500;

@@ -1,5 +1,6 @@
 -- EXPLAIN ANALYZE counts what a load's stripes and what bits of deaths take: WAL and pages, at the node that
 -- has changed the table.
+\i include/plan.sql
 CREATE TABLE h (id int, v text); CREATE TABLE c (LIKE h) USING colcompress;
 CREATE FUNCTION counts(query text, OUT node text, OUT wal_bytes bigint, OUT pages bigint) RETURNS SETOF record LANGUAGE plpgsql AS $$
 DECLARE plan json;
@@ -21,6 +22,6 @@ SELECT node, wal_bytes > 1000 AS wal FROM counts('DELETE FROM c WHERE id % 2 = 0
 -- Two tables: they are counted with the statement, as before.
 SELECT node, wal_bytes >= 0 AS wal
     FROM counts('WITH a AS (INSERT INTO c SELECT 1, ''a'' RETURNING 1), b AS (INSERT INTO h SELECT 1, ''b'' RETURNING 1) SELECT * FROM a, b');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO c SELECT g, 'x' FROM generate_series(1, 30000) g;
+SELECT plan($$INSERT INTO c SELECT g, 'x' FROM generate_series(1, 30000) g$$, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 SELECT count(*) FROM c;
 DROP TABLE h, c; DROP FUNCTION counts;

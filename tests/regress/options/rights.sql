@@ -58,7 +58,9 @@ SELECT sees('rights_none');
 -- ---- what is for tests only is no setting that users find
 SELECT count(*) FROM pg_settings WHERE name LIKE 'colonnade.packing\_stop%';
 SET ROLE rights_none;
+\set VERBOSITY sqlstate
 SHOW colonnade.packing_stop_at;
+\set VERBOSITY default
 SET colonnade.packing_stop_at = 1;
 RESET ROLE;
 DROP OWNED BY rights_none, rights_owner, rights_member, rights_insert, rights_column;

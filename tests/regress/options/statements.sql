@@ -39,7 +39,11 @@ CREATE TABLE z (i int) USING colcompress WITH (fillfactor = 5, compression = non
 CREATE TABLE z (i int) USING colcompress WITH (fastupdate = on);
 CREATE TABLE z (i int) USING heap WITH (compression = none);
 CREATE TABLE z (i int) USING nosuch WITH (compression = none);
-CREATE TABLE z (i int) PARTITION BY RANGE (i) WITH (compression = none);
+-- Versions differ in what they say of a partitioned table's options.
+DO $$ BEGIN
+    CREATE TABLE z (i int) PARTITION BY RANGE (i) WITH (compression = none);
+EXCEPTION WHEN invalid_parameter_value OR wrong_object_type THEN RAISE NOTICE 'refused';
+END $$;
 SELECT relname FROM pg_class WHERE relname = 'z';
 -- orderby takes columns, nothing else
 CREATE TABLE z (i int, j json, p point) USING colcompress WITH (orderby = 'nosuch');
@@ -259,7 +263,10 @@ CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20) WITH (orderby = 'i, 
 RESET default_table_access_method;
 ALTER TABLE p RENAME j TO jj;
 SELECT opts('p1'), opts('p2');
-ALTER TABLE p SET (compression = none);
+DO $$ BEGIN
+    ALTER TABLE p SET (compression = none);
+EXCEPTION WHEN invalid_parameter_value OR wrong_object_type THEN RAISE NOTICE 'refused';
+END $$;
 DROP TABLE p;
 
 -- ---- access methods change

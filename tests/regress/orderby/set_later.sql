@@ -7,7 +7,7 @@ CREATE FUNCTION health(t regclass, OUT stripes bigint, OUT overlapping bigint, O
 CREATE FUNCTION chunks(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
-  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
     IF line ~ 'Chunks:' THEN RETURN NEXT trim(line); END IF;
   END LOOP;
 END $$;

@@ -9,7 +9,8 @@ EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT,
         sch = SCHEMA_NAME, tab = TABLE_NAME, col = COLUMN_NAME, dat = PG_DATATYPE_NAME, con = CONSTRAINT_NAME, lines = PG_EXCEPTION_CONTEXT;
     RETURN NEXT concat_ws(' | ', state, message, detail, hint, sch, tab, col, dat, con);
-    RETURN QUERY SELECT '  ' || line FROM regexp_split_to_table(lines, '\n') AS line;
+    -- 18 says whose expression it is.
+    RETURN QUERY SELECT '  ' || replace(line, 'PL/pgSQL expression', 'SQL expression') FROM regexp_split_to_table(lines, '\n') AS line;
 END $$;
 
 CREATE DOMAIN positive AS int CONSTRAINT is_positive CHECK (VALUE > 0);
@@ -21,7 +22,8 @@ BEGIN
     END IF;
     RETURN n;
 END $$;
-CREATE FUNCTION around(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN refuse(n); END $$;
+-- From 17 on CREATE INDEX finds no function of the user's without its schema.
+CREATE FUNCTION around(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN public.refuse(n); END $$;
 CREATE FUNCTION forgiving(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN refuse(n);

@@ -24,7 +24,7 @@ DECLARE
     plan json;
 BEGIN
     EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
-    RETURN (SELECT string_agg(key || '=' || CASE WHEN key LIKE 'Bytes%' THEN (value::text::int8 > 0)::text ELSE value::text END, '; ' ORDER BY n)
+    RETURN (SELECT string_agg(key || '=' || CASE WHEN key LIKE 'Bytes%' THEN (value::text::int8 > 0)::text ELSE regexp_replace(value::text, '\.00$', '') END, '; ' ORDER BY n)
             FROM json_each(plan -> 0 -> 'Plan') WITH ORDINALITY e (key, value, n)
             WHERE key ~ 'Custom|Columns|Filter|Prune|Stripes|Chunks|Hot|Bytes|Actual Rows');
 END $$;

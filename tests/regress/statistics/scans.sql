@@ -34,7 +34,7 @@ CREATE FUNCTION lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
   FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
-    IF line ~ 'Stripes|Filter|Prune' THEN RETURN NEXT trim(line); END IF;
+    IF line ~ 'Stripes|Filter|Prune' THEN RETURN NEXT trim(replace(line, '(InitPlan 1).col1', '$0')); END IF;
   END LOOP;
 END $$;
 SET colonnade.enable_vectorised = off;

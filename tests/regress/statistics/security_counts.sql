@@ -14,7 +14,7 @@ CREATE VIEW shown WITH (security_barrier) AS SELECT * FROM salaries WHERE who = 
 CREATE FUNCTION counted(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE plan text;
 BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
     RETURN (SELECT string_agg(m.part[1], ' ') FROM regexp_matches(plan, '"((?:Custom Plan Provider|Chunks|Bytes|Rows Removed)[^,\n]*)', 'g') m(part));
 END $$;
 CREATE TABLE asked (name text, query text);

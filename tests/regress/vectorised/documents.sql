@@ -43,7 +43,7 @@ ANALYZE heap_t, column_t;
 CREATE FUNCTION decoded(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
     RETURN (SELECT sum((value #>> '{}')::bigint) FROM jsonb_path_query(plan::jsonb, '$.**."Bytes Decoded"') v (value));
 END $$;
 CREATE FUNCTION conditions() RETURNS SETOF text LANGUAGE sql AS $$

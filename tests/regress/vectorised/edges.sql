@@ -53,8 +53,9 @@ SELECT q, md5(h::text) = md5(c::text) AS same
     query_to_xml(format(q, 'heap_p'), true, false, '') h, query_to_xml(format(q, 'p'), true, false, '') c;
 
 -- Rows that a window's condition leaves out, or OFFSET, and what is computed for them all the same.
+-- (Of the first, versions of the server have different answers.)
+SELECT same FROM same_answers('SELECT count(*) FROM (SELECT count(*) OVER (ROWS UNBOUNDED PRECEDING) c FROM {t}) s WHERE c = 5');
 SELECT q, same, columns FROM unnest(ARRAY[
-    'SELECT count(*) FROM (SELECT count(*) OVER (ROWS UNBOUNDED PRECEDING) c FROM {t}) s WHERE c = 5',
     'SELECT count(*) FROM (SELECT count(*) OVER (ORDER BY b % 10 RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE GROUP) c '
         'FROM {t} WHERE b <= 500) s WHERE c <= 440',
     'SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY b) c FROM {t}) s WHERE c <= 7',

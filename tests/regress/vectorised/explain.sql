@@ -1,5 +1,6 @@
 -- What EXPLAIN tells of vectorised operators: keys, conditions and calls in the server's words, in every
 -- format, and the same with ANALYZE.
+\i include/plan.sql
 SET colonnade.stripe_threshold_rows = 0;
 SET colonnade.vectorised_min_rows = 0;
 SET max_parallel_workers_per_gather = 0;
@@ -33,16 +34,16 @@ PREPARE asked(int, text[]) AS SELECT note, count(*) FROM orders WHERE customer +
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE asked(3, '{note 1}');
 RESET plan_cache_mode;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM orders WHERE amount + 1 > (SELECT avg(amount) FROM orders);
+SELECT plan($$SELECT count(*) FROM orders WHERE amount + 1 > (SELECT avg(amount) FROM orders)$$);
 -- The other formats.
-EXPLAIN (COSTS OFF, FORMAT JSON) SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer;
-EXPLAIN (COSTS OFF, FORMAT YAML) SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer;
-EXPLAIN (COSTS OFF, FORMAT XML) SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer;
+SELECT plan($$SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer$$, 'COSTS OFF, FORMAT JSON');
+SELECT plan($$SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer$$, 'COSTS OFF, FORMAT YAML');
+SELECT plan($$SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer$$, 'COSTS OFF, FORMAT XML');
 EXPLAIN (COSTS OFF, VERBOSE) SELECT customer, sum(amount + 1) FROM orders WHERE amount + 0 < 100 GROUP BY customer;
 -- With ANALYZE: rows, and nothing that differs from run to run where TIMING is off.
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT c.name, sum(o.amount) FROM orders o JOIN customers c ON c.id = o.customer
-    WHERE o.amount + o.id < 1000 GROUP BY c.name;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) SELECT customer, sum(amount) FROM orders WHERE amount + id < 100 GROUP BY customer;
+SELECT plan($$SELECT c.name, sum(o.amount) FROM orders o JOIN customers c ON c.id = o.customer
+    WHERE o.amount + o.id < 1000 GROUP BY c.name$$, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+SELECT plan($$SELECT customer, sum(amount) FROM orders WHERE amount + id < 100 GROUP BY customer$$, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON');
 
 -- What ANALYZE adds with TIMING is there, in every format, and is well-formed.
 CREATE FUNCTION explained(options text, query text) RETURNS text LANGUAGE plpgsql AS $$
@@ -65,7 +66,7 @@ SELECT xpath_exists('//e:Operator/e:Peak-Memory-Usage', explained('ANALYZE, BUFF
 SELECT explained('ANALYZE, BUFFERS, FORMAT YAML', :spills) ~ 'Peak Memory Usage: [1-9]' AS yaml;
 RESET work_mem;
 -- The plan is the same with ANALYZE as without.
-SELECT explained('COSTS OFF', q) = regexp_replace(regexp_replace(explained('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', q),
+SELECT explained('COSTS OFF', q) = regexp_replace(regexp_replace(explained('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF', q),
     ' \((actual )?rows=[^)]*\)', '', 'g'),
     '\n *(Rows Removed|Stripes:|Chunks:|Bytes:|Rows from|Buckets:|Sort Method)[^\n]*', '', 'g') AS same
   FROM unnest(ARRAY['SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer',

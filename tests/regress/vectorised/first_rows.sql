@@ -1,6 +1,7 @@
 -- A sort that wants the first rows only is given the chunks that can come first, by their statistics; its
 -- bound spares the rest. Pages of chunks that are spared are not read.
 SET max_parallel_workers_per_gather = 0;
+\i include/plan.sql
 CREATE TABLE events (id int, ts timestamp, v int, word text COLLATE "C", wide text)
     USING colcompress WITH (orderby = 'ts', stripe_row_limit = 10000, chunk_group_row_limit = 1000);
 INSERT INTO events SELECT n, '2024-01-01'::timestamp + n * interval '1 minute', n % 7, 'w' || lpad(n::text, 6, '0'), repeat(md5(n::text), 4)
@@ -12,7 +13,7 @@ ANALYZE events;
 CREATE FUNCTION counted(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+    FOR line IN SELECT plan(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF') LOOP
         IF line ~ '(Vectorised|Skipped by Sort|Stripes:|Chunks:|Hot Rows:)' THEN RETURN NEXT trim(line); END IF;
     END LOOP;
 END $$;
@@ -89,7 +90,7 @@ SELECT x.at, e.id FROM (VALUES (30000), (100), (59999)) x (at),
 CREATE FUNCTION explained(query text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
     RETURN plan;
 END $$;
 SELECT jsonb_path_query_array(plan::jsonb, 'strict $[0].Plan.Operators.**.Operator') AS operators,

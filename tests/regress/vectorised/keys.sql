@@ -22,7 +22,8 @@ INSERT INTO heap_t SELECT g, CASE WHEN g % 13 = 0 THEN NULL WHEN g % 3 = 0 THEN 
     ARRAY[(ARRAY[1, 1.0, 2.50, 2.5])[g % 4 + 1], g % 3], decode(md5((g % 20)::text), 'hex'),
         int4multirange(int4range(g % 4, g % 4 + 2), int4range(20, 25)), 'n' || g % 9 FROM generate_series(1, 6000) g;
 CREATE TABLE column_t (LIKE heap_t) USING colcompress;
-INSERT INTO column_t SELECT * FROM heap_t ORDER BY id;
+-- One by one: from 16 on heap puts a few of many rows into pages before the last, and the order counts below.
+DO $$ DECLARE r heap_t; BEGIN FOR r IN SELECT * FROM heap_t ORDER BY id LOOP INSERT INTO column_t SELECT r.*; END LOOP; END $$;
 ANALYZE heap_t, column_t;
 CREATE TABLE asked (number serial, q text);
 \i include/node.sql

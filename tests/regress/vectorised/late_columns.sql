@@ -14,7 +14,7 @@ ANALYZE late;
 CREATE FUNCTION scanned(query text) RETURNS TABLE (what text) LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
         IF line ~ 'Vectorised' THEN what := 'vectorised'; RETURN NEXT; END IF;
         IF line ~ 'decoded' THEN what := 'decoded: ' || substring(line FROM 'decoded (\d+)kB')::int / 100; RETURN NEXT; END IF;
         IF line ~ ' Scan 1' THEN what := 'rows: ' || substring(line FROM 'rows=(\d+)'); RETURN NEXT; END IF;

@@ -1,6 +1,7 @@
 -- The vectorised node as the executor sees it: falling back, errors, rescans, cursors, prepared statements,
 -- own rows, hot and cold rows, cancelling.
 \i include/node.sql
+\i include/plan.sql
 \set ECHO none
 SET max_parallel_workers_per_gather = 0;
 SET timezone = 'UTC';
@@ -29,7 +30,7 @@ CREATE FUNCTION twin(query text) RETURNS text LANGUAGE sql AS $$
 CREATE FUNCTION explained(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
     RETURN plan;
 END $$;
 \set ECHO all
@@ -60,7 +61,7 @@ SELECT twin('SELECT count(*), sum(g) FROM {t} WHERE 10 / (g - 7) > 1');
 CREATE TABLE odd (LIKE heap_t) USING colcompress;
 INSERT INTO odd SELECT id, g, v, CASE WHEN id % 1000 = 0 THEN 1e40 + id ELSE n END, f, t, d FROM heap_t;
 SELECT node('SELECT sum(n) FROM odd'), outcome('SELECT sum(n), max(n), count(n) FROM {t}', 'odd');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT sum(n), count(*) FROM odd;
+SELECT plan($$SELECT sum(n), count(*) FROM odd$$, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 -- restarted with other parameters
 SELECT twin('SELECT o.x, s.* FROM (VALUES (1), (2), (3), (NULL), (99)) o (x), LATERAL (SELECT count(*), sum(v), min(t) FROM {t} WHERE g = o.x OFFSET 0) s');
 SELECT twin('SELECT x, (SELECT sum(v) FROM {t} WHERE id < x * 100 AND g = x) FROM generate_series(1, 12) x');

@@ -1,12 +1,13 @@
 -- What becomes of plans that are vectorised: cached, copied, scrolled, restarted, explained, secured; and
 -- what is left alone.
 SET max_parallel_workers_per_gather = 0;
+\i include/plan.sql
 -- The nodes of a plan, what they give and what they keep, without what a vectorised node tells about itself.
 CREATE FUNCTION shape(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
 BEGIN
-    FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
+    FOR line IN SELECT plan(query, options) LOOP
         IF line ~ '->|^[A-Z]|^ *(CTE|InitPlan|SubPlan|Output:|Filter:|Chunk Filter:|Not Vectorised:)' THEN
             RETURN NEXT line;
         END IF;
@@ -112,7 +113,7 @@ SELECT count(*), sum(amount) FROM sales WHERE leak(shop);
 SELECT shop, count(*) FROM sales WHERE leak(shop) GROUP BY shop;
 SELECT count(*), sum(amount) FROM guarded WHERE leak(shop);
 SELECT sum(1 / (id - 100)) FROM sales;
-SELECT shape('SELECT shop, sum(amount) FROM sales WHERE amount * 2 > 1 GROUP BY shop');
+SELECT shape('SELECT kind, sum(amount) FROM sales WHERE amount * 2 > 1 GROUP BY kind');
 RESET ROLE;
 DROP VIEW guarded;
 DROP POLICY own ON sales;

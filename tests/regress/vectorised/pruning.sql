@@ -3,6 +3,7 @@
 SET max_parallel_workers_per_gather = 0;
 SET colonnade.vectorised_min_rows = 1;
 SET plan_cache_mode = force_generic_plan;
+\i include/plan.sql
 -- {t} stands for h, the heap twin, or c.
 -- The rows of a query as one text, or its error.
 CREATE FUNCTION rows_of(query text) RETURNS text LANGUAGE plpgsql AS $$
@@ -21,7 +22,7 @@ BEGIN
         IF line ~ ' on \w*_p|Removed:|Fell Back|Not Vectorised' THEN plain := plain || trim(line, ' ->'); END IF;
     END LOOP;
     scans := 0; ran := 0; removed := 0;
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
         IF line ~ ' on \w*_p|Removed:|Fell Back|Not Vectorised' THEN analysed := analysed || trim(regexp_replace(line, ' \((actual|never).*', ''),
             ' ->'); END IF;
         IF line ~ 'Scan.* on \w*_p' THEN
@@ -159,7 +160,7 @@ SELECT prepare('ordered_merge', '(int)', 'SELECT k, v FROM {t}_merge WHERE k >= 
 SELECT prepare('ordered_init', '(int)', 'SELECT k, v FROM {t}_merge WHERE k >= (SELECT k FROM asked WHERE n = $1) ORDER BY v LIMIT 3');
 EXPLAIN (COSTS OFF) EXECUTE ordered_merge_h(2);
 EXPLAIN (COSTS OFF) EXECUTE ordered_merge_c(2);
-EXPLAIN (COSTS OFF) EXECUTE ordered_init_c(2);
+SELECT plan($$EXECUTE ordered_init_c(2)$$);
 SELECT * FROM twins('ordered_merge_#(1)', 'ordered_merge_#(2)', 'ordered_merge_#(NULL)', 'ordered_init_#(1)', 'ordered_init_#(2)', 'ordered_init_#(3)');
 SELECT prepare('union', '(int)',
     'SELECT v, count(*) FROM (SELECT k, v FROM {t}_hash UNION ALL SELECT k, 100 / v FROM {t}_list WHERE 100 / v > 1 UNION ALL SELECT k, n '
@@ -201,7 +202,8 @@ SELECT * FROM twins('lateral_#(4)', 'lateral_#(10)');
 SELECT prepare('nested', '(int)',
     'SELECT count(*), sum(c) FROM (SELECT a.n, x.c FROM asked a LEFT JOIN LATERAL (SELECT count(*) AS c FROM {t}_hash l, {t}_range r '
     'WHERE l.k = a.k AND r.d = a.d AND r.k = l.v % 20) x ON true WHERE a.n < $1) y');
-SELECT * FROM twins('nested_#(10)');
+-- 18 begins one more of them.
+SELECT call, same, answer, heap = columns AS alike, node FROM twins('nested_#(10)');
 -- Both kinds at once, one below the other; many starts
 SELECT prepare('deep', '(int)',
     'SELECT n, (SELECT count(*) || '' '' || coalesce(sum(l.v), 0) FROM {t}_list l WHERE l.k = a.k AND l.v NOT IN (SELECT v FROM {t}_hash h '
@@ -267,10 +269,10 @@ SELECT * FROM twins('list_#(3)');
 -- The node as EXPLAIN shows it
 EXPLAIN (COSTS OFF) EXECUTE hash_c(42);
 EXPLAIN (COSTS OFF) EXECUTE hash_c(NULL);
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE hash_c(NULL);
+SELECT plan($$EXECUTE hash_c(NULL)$$, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 EXPLAIN (COSTS OFF, VERBOSE) EXECUTE joined_c(NULL);
 EXPLAIN (COSTS OFF) EXECUTE ordered_c(NULL);
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE init_c(5);
+SELECT plan($$EXECUTE init_c(5)$$, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 CREATE FUNCTION removed(query text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan; RETURN jsonb_path_query_array(plan::jsonb, 'strict $.**."Subplans Removed"'); END $$;

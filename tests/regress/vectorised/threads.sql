@@ -9,7 +9,7 @@ ANALYZE small, large;
 CREATE FUNCTION threads(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE line text; vectorised bool := false; threads text := '1';
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
         vectorised := vectorised OR line ~ 'Colonnade Vectorised';
         threads := coalesce(substring(line FROM 'Threads: (\d+)'), threads);
     END LOOP;

@@ -9,7 +9,7 @@ DECLARE
     windows int := 0;
     reason text := '';
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || replace(query, '{t}', 'column_rows') LOOP
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || replace(query, '{t}', 'column_rows') LOOP
         IF line ~ '->  Window \(|Operators: Window \(' THEN windows := windows + 1; END IF;
         IF line ~ 'Fell Back' THEN reason := ', ' || trim(line); END IF;
     END LOOP;

@@ -23,7 +23,7 @@ use crate::scan::vectors;
 /// # Safety
 /// Called under guard by EXPLAIN, with its own structs.
 pub unsafe fn explain(
-    _custom: *mut pg_sys::CustomScanState,
+    custom: *mut pg_sys::CustomScanState,
     state: &State,
     ancestors: *mut pg_sys::List,
     es: *mut pg_sys::ExplainState,
@@ -31,6 +31,8 @@ pub unsafe fn explain(
     // SAFETY: EXPLAIN's own structs; the shape and its sources belong to the plan that it explains.
     unsafe {
         let figures = if (*es).analyze { state.figures() } else { Vec::new() };
+        // The InitPlans that the translated nodes had are now the node's own.
+        let ancestors = pg_sys::lcons((*custom).ss.ps.plan.cast(), ancestors);
         let operator = state.shape.as_ref().map(|(plan, origins)| {
             let sources = state.leaves.iter().map(|leaf| &leaf.spec).collect();
             let words = Words::new(es, ancestors, origins, sources);
