@@ -347,8 +347,8 @@ pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {
     unsafe { explain.rtable.as_ref() }.map_or(0, |tables| tables.length)
 }
 
-/// The oldest snapshots of this session: its others are later. None if they cannot be known. `_known` are some
-/// that have its oldest among them, where its hooks can tell.
+/// The oldest snapshots of this session: its others are later. None if they cannot be known. `_known` are
+/// some that have its oldest among them, where its hooks can tell.
 ///
 /// # Safety
 /// In a transaction.

@@ -45,8 +45,8 @@ impl Horizon {
         Self { oldest_xmin, exact: None, first_command: 0, known }
     }
 
-    /// A horizon that is as exact as can be known now. `known` are the snapshots of this session that hooks around
-    /// statements know, if its oldest one is among them.
+    /// A horizon that is as exact as can be known now. `known` are the snapshots of this session that hooks
+    /// around statements know, if its oldest one is among them.
     pub unsafe fn of_now(oldest_xmin: TransactionId, known: Option<Vec<Snapshot>>) -> Self {
         // SAFETY: called by a function of SQL's, so that snapshots on the server's stack outlive this.
         unsafe {

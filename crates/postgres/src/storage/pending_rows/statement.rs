@@ -65,8 +65,9 @@ pub fn running_query() -> Option<*mut QueryDesc> {
 
 /// Snapshots of this session, its oldest one among them. None if that one is not known.
 ///
-/// The outermost statement has the oldest one. That of a query is its own. A utility statement, as CALL and DO
-/// are, has that of the portal that runs it. So has a procedure after a ROLLBACK, which forgets all statements.
+/// The outermost statement has the oldest one. That of a query is its own. A utility statement, as CALL and
+/// DO are, has that of the portal that runs it. So has a procedure after a ROLLBACK, which forgets all
+/// statements.
 pub fn known_snapshots() -> Option<Vec<pg_sys::Snapshot>> {
     let queries = FRAMES.with(|frames| frames.all(|(_, query)| *query));
     // SAFETY: the portal and the queries run.

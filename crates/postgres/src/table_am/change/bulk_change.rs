@@ -200,8 +200,8 @@ unsafe fn columns_set(rel: Open, query: *mut QueryDesc) -> *mut pg_sys::Bitmapse
     // SAFETY: as `never_waits`.
     unsafe {
         let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
-        // Tables that the executor changes, by their numbers among all tables. A partition has what the statement
-        // sets in the table that it names.
+        // Tables that the executor changes, by their numbers among all tables. A partition has what the
+        // statement sets in the table that it names.
         let (estate, plan) = ((*query).estate, (*query).plannedstmt);
         let changed = (*estate).es_result_relations;
         for number in PgList::<c_void>::from_pg((*plan).resultRelations).iter_int() {
