@@ -1,4 +1,4 @@
--- Three spans of hot rows, with stripes between and around them: read both ways, by bitmaps, in samples and by
+-- Four spans of hot rows, with stripes between them: read both ways, by bitmaps, in samples and by
 -- ANALYZE. Later versions of the server read pages ahead, and each way has to end and begin with its span.
 SET colonnade.stripe_threshold_rows = 500;
 SET max_parallel_workers_per_gather = 0;
@@ -18,11 +18,11 @@ BEGIN
 END $$;
 INSERT INTO h SELECT * FROM c;
 CREATE FUNCTION hot(place tid) RETURNS bool LANGUAGE sql AS $$ SELECT place < '(2147483648,0)' $$;
--- The premise: three spans of many pages.
+-- The premise: four spans of many pages.
 SET colonnade.enable_scan = off;
-SELECT count(*) FILTER (WHERE hot AND NOT before) AS spans, count(*) FILTER (WHERE hot) AS hot_rows, count(*) AS rows,
-    count(DISTINCT (ctid::text::point)[0]) FILTER (WHERE hot) > 150 AS pages
-FROM (SELECT ctid, hot(ctid), lag(hot(ctid), 1, false) OVER () AS before FROM c) r;
+SELECT count(*) FILTER (WHERE page - 1 IS DISTINCT FROM before) AS spans, count(*) > 150 AS pages
+FROM (SELECT page, lag(page) OVER (ORDER BY page) AS before FROM (SELECT DISTINCT (ctid::text::point)[0] AS page FROM c WHERE hot(ctid)) p) p;
+SELECT count(*) FILTER (WHERE hot(ctid)) AS hot_rows, count(*) AS rows FROM c;
 \set heap h
 \set columns c
 \i include/answers.sql
@@ -115,7 +115,7 @@ SELECT same('SELECT * FROM {t} WHERE k BETWEEN 1500 AND 25300');
 SELECT same('SELECT * FROM {t} WHERE k BETWEEN 5590 AND 5610 OR k BETWEEN 15100 AND 15200 OR k < 20');
 CREATE FUNCTION rescans() RETURNS TABLE (query text) LANGUAGE sql AS $$ SELECT * FROM unnest(ARRAY[
     'SELECT x, (SELECT count(*) FROM {t} WHERE k BETWEEN x * 1000 AND x * 1000 + 700) FROM generate_series(0, 31) x',
-    'SELECT x, k, s FROM generate_series(0, 31) x, LATERAL (SELECT * FROM {t} WHERE k BETWEEN x * 1000 AND x * 1000 + 700 LIMIT 9) y',
+    'SELECT x, k IS NULL FROM generate_series(0, 31) x LEFT JOIN LATERAL (SELECT * FROM {t} WHERE k BETWEEN x * 1000 AND x * 1000 + 700 LIMIT 1) y ON true',
     'SELECT x, count(*), sum(k) FROM generate_series(0, 9) x JOIN {t} ON k BETWEEN x * 1000 AND 25000 - x * 1000 GROUP BY x']) $$;
 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off; SET enable_memoize = off;
 SELECT same(query) FROM rescans();
@@ -152,4 +152,4 @@ SELECT count(DISTINCT k / 10000) AS parts, count(DISTINCT k / 10000) FILTER (WHE
 SELECT count(DISTINCT k / 10000) AS parts, count(DISTINCT k / 10000) FILTER (WHERE hot(ctid)) AS hot_parts FROM c TABLESAMPLE BERNOULLI (20) REPEATABLE (1);
 ANALYZE h, c;
 SELECT relname, reltuples, (SELECT count(*) FROM c) AS rows, n_live_tup FROM pg_class JOIN pg_stat_user_tables USING (relname) WHERE relname IN ('h', 'c') ORDER BY 1;
-SELECT attname, n_distinct, abs(correlation) > 0.2 AS ordered FROM pg_stats WHERE tablename = 'c' ORDER BY 1;
+SELECT n_distinct, abs(correlation) > 0.2 AS ordered FROM pg_stats WHERE tablename = 'c' AND attname = 'k';

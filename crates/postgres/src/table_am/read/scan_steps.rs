@@ -57,18 +57,21 @@ unsafe fn enter_hot(scan: *mut Scan, span: Span) {
     }
 }
 
-/// Sets how many blocks the inner scan has left in `direction` from the block where it stands. Heap counts
-/// them down in both directions.
+/// Sets which blocks the inner scan has left in `direction` from the block where it stands.
+///
+/// Minor versions of the server differ in what a limit means once a scan has begun. Older ones count it down
+/// in both directions. Newer ones leave it: forwards they count it from the scan's first block, and backwards
+/// the first block is the end. Both stop where they should if the first block is the present one, or the
+/// span's.
 unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
     // SAFETY: the inner scan is a heap scan; its limits were set by us.
     unsafe {
         let heap = (*scan).heap.cast::<HeapScanDescData>();
         if (*heap).rs_inited {
-            (*heap).rs_numblocks = if direction == BACKWARD {
-                (*heap).rs_cblock - span.start + 1
-            } else {
-                span.end - (*heap).rs_cblock
-            };
+            let at = (*heap).rs_cblock;
+            let (first, end) = if direction == BACKWARD { (span.start, at + 1) } else { (at, span.end) };
+            (*heap).rs_startblock = first;
+            (*heap).rs_numblocks = end - first;
             compat::turn_scan(heap, direction);
         }
     }
