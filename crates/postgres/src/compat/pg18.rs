@@ -263,8 +263,8 @@ const ATTNULLABLE_VALID: u32 = b'v' as u32;
 /// The type of join that gives the rows of its inner side that have a match.
 pub const RIGHT_SEMI: Option<pg_sys::JoinType::Type> = Some(pg_sys::JoinType::JOIN_RIGHT_SEMI);
 
-/// What stands for the call of a window function in a list of columns that EXPLAIN shows: the call without its
-/// window. The server looks for the window's name in a node of its own, and raises an ERROR in others.
+/// What stands for the call of a window function in a list of columns that EXPLAIN shows: the call without
+/// its window. The server looks for the window's name in a node of its own, and raises an ERROR in others.
 ///
 /// # Safety
 /// A valid node.

@@ -77,7 +77,12 @@ pub fn set_bitmap<B: BitmapBlocks>(routine: &mut TableAmRoutine) {
                 if state.is_cold && B::next(scan, *recheck, slot) {
                     return true;
                 }
-                while state.is_hot && (*page).rs_cindex < (*page).rs_ntuples {
+                let is_hot = state.is_hot;
+                loop {
+                    // Each call of heap's goes on by one row of the page.
+                    if !is_hot || (*page).rs_cindex >= (*page).rs_ntuples {
+                        break;
+                    }
                     if next(heap, slot, recheck, lossy, exact) && B::is_there((*scan).rs_rd, scan, slot) {
                         return true;
                     }
