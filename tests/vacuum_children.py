@@ -18,12 +18,13 @@ INSERT INTO {0} SELECT g FROM generate_series(1, 2000) g;
 DELETE FROM {0};
 """
 STRIPES = "SELECT count(*) FROM engine.colcompress_stripes WHERE table_name = '{0}'::regclass"
-# A statement, and the tables whose dead stripes it takes out: before 18, and from then on.
+# A statement, and the tables whose dead stripes it takes out: before 18 (None: there is no such statement),
+# and from then on.
 STATEMENTS = [
     ("VACUUM parent", {"parent"}, {"parent", "child"}),
-    ("VACUUM ONLY parent", {"parent"}, {"parent"}),
+    ("VACUUM ONLY parent", None, {"parent"}),
     ("VACUUM parts", {"part"}, {"part"}),
-    ("VACUUM ONLY parts", {"part"}, set()),
+    ("VACUUM ONLY parts", None, set()),
     ("VACUUM part, child", {"part", "child"}, {"part", "child"}),
 ]
 
@@ -36,11 +37,14 @@ def main():
         server.create_database("db")
         server.sql(MAKE, "db")
         for statement, before, since in STATEMENTS:
+            wanted = since if major() >= 18 else before
+            if wanted is None:
+                continue
             for table in ("parent", "child", "part"):
                 server.sql(FILL.format(table), "db")
             server.sql(statement, "db")
             empty = {table for table in ("parent", "child", "part") if server.sql(STRIPES.format(table), "db") == "0"}
-            checks.say(statement, empty == (since if major() >= 18 else before), sorted(empty))
+            checks.say(statement, empty == wanted, sorted(empty))
             server.sql("VACUUM parent, child, part", "db")
         checks.show_log(server)
     finally:
