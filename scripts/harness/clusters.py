@@ -81,8 +81,8 @@ def pg_upgrade(old, new, *options):
                                "-s", new.socket_dir, "-p", old.port, "-P", old.port + 1, *options]), check=False, cwd=str(new.base))
     if done.returncode != 0:
         output = new.data / "pg_upgrade_output.d"
-        logs = [*sorted(output.glob("*/*.txt")), *sorted(output.glob("*/log/pg_upgrade_dump_*.log"))]
-        done.stdout = done.stdout[-1500:] + "".join(f"\n{log.name}:\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
+        logs = [log for log in sorted(output.glob("*/log/pg_upgrade_dump_*.log")) if "error:" in log.read_text(errors="replace")]
+        done.stdout = done.stdout[-300:] + "".join(f"\n{log.name}:\n{log.read_text(errors='replace')[-1500:]}" for log in [*sorted(output.glob("*/*.txt")), *logs])
     return done
 
 

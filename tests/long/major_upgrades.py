@@ -20,10 +20,11 @@ import os
 import subprocess
 import time
 from itertools import combinations
+from pathlib import Path
 
 from harness import clusters
 from harness.checks import Checks
-from harness.server import ROOT, TARGET, Server, ServerError, as_server_user, end_orderly, private_base, run
+from harness.server import ROOT, TARGET, Server, ServerError, as_server_user, end_orderly, pg_config, private_base, run
 from harness.standby import make_standby, wait_for_replay
 
 WAYS = ("copy", "link", "swap")
@@ -44,13 +45,13 @@ CREATE COLLATION plain_c (PROVIDER = libc, LOCALE = 'C');
 -- every option, types whose values hold numbers of the catalog, a generated and an identity column
 CREATE TABLE kinds (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, m mood, p pair, d positive, r int4range, moods mood[], j jsonb, n numeric,
         u uuid, ts timestamptz, address inet, bits varbit, c text COLLATE plain_c, "Ein Name" float8, twice int GENERATED ALWAYS AS (d * 2) STORED, by bytea)
-    USING colcompress WITH (orderby = 'm, c COLLATE "plain_c" DESC NULLS LAST', compression = lz4, stripe_row_limit = 5000, chunk_group_row_limit = 1000,
+    USING colcompress WITH (orderby = 'm, c DESC NULLS LAST, "Ein Name"', compression = lz4, stripe_row_limit = 5000, chunk_group_row_limit = 1000,
         packing = off, packing_rows = 77, index_scan = on, fillfactor = 70, autovacuum_enabled = off, toast.autovacuum_enabled = off);
 INSERT INTO kinds (m, p, d, r, moods, j, n, u, ts, address, bits, c, "Ein Name", by)
-    SELECT (enum_range(NULL::mood))[1 + g % 3], (g, 'p' || g), g, int4range(g, g + 5), ARRAY['high', 'low']::mood[], jsonb_build_object('a', g), g / 7.0,
+    SELECT (enum_range(NULL::mood))[1 + g % 3], ROW(g, 'p' || g)::pair, g, int4range(g, g + 5), ARRAY['high', 'low']::mood[], jsonb_build_object('a', g), g / 7.0,
         md5(g::text)::uuid, '2024-01-01'::timestamptz + g * interval '1 minute', '10.0.0.1'::inet + g, g::bit(20)::varbit, 'c' || g % 500, sqrt(g), decode(md5(g::text), 'hex')
     FROM generate_series(1, 12000) g;
-INSERT INTO kinds (m, p, d, moods) SELECT 'middle', (1, 'hot'), 5, '{middle}' FROM generate_series(1, 50);
+INSERT INTO kinds (m, p, d, moods) SELECT 'middle'::mood, ROW(1, 'hot')::pair, 5, '{middle}'::mood[] FROM generate_series(1, 50);
 ALTER TABLE kinds ALTER n SET STATISTICS 500, ALTER j SET STORAGE EXTERNAL, ALTER c SET COMPRESSION pglz;
 COMMENT ON TABLE kinds IS 'a user''s';
 GRANT SELECT (id, m), UPDATE (n) ON kinds TO upgrade_reader;
@@ -245,31 +246,32 @@ PREMISES = {
     "an invalid index": "SELECT count(*) FROM pg_index WHERE NOT indisvalid",
 }
 
-# What both a columnar table and its twin of heap go through. {0} is the table, {n} a number of its own.
+# What both a columnar table and its twin of heap go through, {0} being the table. New rows have numbers above
+# the one that is named here; those of the round before are deleted first.
 COPIED = "".join(f"{g}\tcopied {g}\n" for g in range(200001, 212001))
 CHANGES = {
-    "t": ("id, k, v, big", """
+    "t": ("id, k, v, big", 100000, """
         UPDATE {0} SET v = v || 'x' WHERE id % 50 IN (1, 3, 4); UPDATE {0} SET k = k + 1 WHERE id BETWEEN 3000 AND 3400; DELETE FROM {0} WHERE id % 50 = 5;
         DELETE FROM {0} WHERE id BETWEEN 1000 AND 1200; INSERT INTO {0} SELECT g, g % 100, 'new' FROM generate_series(100001, 112000) g;
         INSERT INTO {0} SELECT g, 5, 'one', repeat(md5(g::text), 200) FROM generate_series(112001, 112050) g;
         INSERT INTO {0} VALUES (7, 7, 'again') ON CONFLICT (id) DO UPDATE SET v = 'conflict';
         MERGE INTO {0} USING (SELECT g AS id FROM generate_series(2990, 3010) g UNION ALL SELECT 900001) s ON {0}.id = s.id
             WHEN MATCHED AND s.id < 3000 THEN DELETE WHEN MATCHED THEN UPDATE SET v = 'merged' WHEN NOT MATCHED THEN INSERT VALUES (s.id, 1, 'merged in')"""),
-    "packed": ("id, v", """
+    "packed": ("id, v", 200000, """
         UPDATE {0} SET v = 'changed' WHERE id % 1000 = 3; DELETE FROM {0} WHERE id % 1000 = 4; DELETE FROM {0} WHERE id BETWEEN 15000 AND 16000;
         COPY {0} FROM STDIN;\n""" + COPIED + "\\.\n"),
-    "indexed": ("id, k, v, r, a, p::text, ts", """
+    "indexed": ("id, k, v, r, a, p::text, ts", 20000, """
         UPDATE {0} SET v = 'w' || id, r = int4range(id, id + 20), p = point(id, id) WHERE id % 89 = 1; UPDATE {0} SET a = a || 77, k = 5 WHERE id BETWEEN 9000 AND 10500;
         DELETE FROM {0} WHERE id % 103 = 0; INSERT INTO {0} SELECT g, g % 1000, md5(g::text), int4range(g, g + 10), ARRAY[g, g % 10], point(g, -g),
             to_tsvector('simple', 'w' || g % 100) FROM generate_series(20001, 31000) g"""),
-    "changed": ("id, kept, later, latest", """
+    "changed": ("id, kept, later, latest", 30000, """
         UPDATE {0} SET later = later + 1 WHERE id % 500 = 1; DELETE FROM {0} WHERE id % 500 = 2; UPDATE {0} SET kept = 'k' WHERE id BETWEEN 11000 AND 13000;
         INSERT INTO {0} (id, kept, later, latest) SELECT g, 'new', g, '2024-06-06' FROM generate_series(30001, 42000) g"""),
-    "sales": ("day, id, amount", """
+    "sales": ("day, id, amount", 50000, """
         UPDATE {0} SET amount = 0 WHERE id % 500 = 1; UPDATE {0} SET day = day + 31, id = id + 1000000 WHERE id % 500 = 2 AND day < '2024-03-01'; DELETE FROM {0} WHERE id % 500 = 3;
         INSERT INTO {0} SELECT '2024-01-01'::date + g % 120, g, 1 FROM generate_series(50001, 90000) g"""),
-    "spaced": ("id, v", "UPDATE {0} SET v = 'u' || v WHERE id % 100 = 1; DELETE FROM {0} WHERE id > 12050 OR id % 100 = 2; INSERT INTO {0} SELECT g, 'n' FROM generate_series(20001, 32000) g"),
-    "unlogged": ("id, v", "UPDATE {0} SET v = 'u' || v WHERE id % 100 = 1; DELETE FROM {0} WHERE id > 12050 OR id % 100 = 2; INSERT INTO {0} SELECT g, 'n' FROM generate_series(20001, 32000) g"),
+    "spaced": ("id, v", 20000, "UPDATE {0} SET v = 'u' || v WHERE id % 100 = 1; DELETE FROM {0} WHERE id > 12050 OR id % 100 = 2; INSERT INTO {0} SELECT g, 'n' FROM generate_series(20001, 32000) g"),
+    "unlogged": ("id, v", 20000, "UPDATE {0} SET v = 'u' || v WHERE id % 100 = 1; DELETE FROM {0} WHERE id > 12050 OR id % 100 = 2; INSERT INTO {0} SELECT g, 'n' FROM generate_series(20001, 32000) g"),
 }
 # What each leaves the rows what they are.
 UPKEEP = ("SELECT engine.colcompress_merge('t')", "CALL engine.colcompress_repack('packed')", "SELECT engine.colcompress_merge('sales_2')", "CALL engine.colcompress_repack('sales')",
@@ -294,7 +296,8 @@ def stage(major):
     """The stage of a major version; its library is built where there is none."""
     if not (TARGET / "built" / f"pg{major}" / "dev" / "colonnade.so").exists():
         subprocess.run([ROOT / "scripts/build.sh", "dev"], check=True, env={**os.environ, "PG": str(major)})
-    return subprocess.run([ROOT / "scripts/stage.sh", "dev"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "PG": str(major)}).stdout.split("\n")[-2]
+    laid = subprocess.run([ROOT / "scripts/stage.sh", "dev"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "PG": str(major)})
+    return Path(laid.stdout.splitlines()[-1])
 
 
 def wanted_pairs():
@@ -320,6 +323,20 @@ def clone(filled, where):
 
 
 # -- before -----------------------------------------------------------------------------------------
+
+
+def knows_versions(where):
+    """Whether the servers of a stage keep versions of columns among their options, as minor releases of late
+    2026 do."""
+    programs = next(where.glob("postgresql/*/bin"), None) or Path(pg_config("--bindir"))
+    return b"pg_attver" in (programs / "postgres").read_bytes()
+
+
+def forget_versions(server):
+    """Takes the versions of columns away. Minor releases from before them refuse any table that has some. The
+    old server then refuses values of composite types, new ones do not look."""
+    for database in DATABASES:
+        server.sql("UPDATE pg_attribute SET attoptions = (SELECT array_agg(o) FROM unnest(attoptions) o WHERE o !~ '^pg_attver=') WHERE attoptions::text ~ 'pg_attver='", database)
 
 
 def fill(server, major):
@@ -427,7 +444,7 @@ def whole(server, name):
 def twin_digests(server):
     """What each table and its twin are: {table: (rows, rows of the twin)}."""
     return {table: tuple(server.sql(f"SELECT count(*), sum(hashtextextended(ROW({columns})::text, 0)) FROM {name}", "full") for name in (table, f"twin_{table}"))
-            for table, (columns, _) in CHANGES.items()}
+            for table, (columns, *_) in CHANGES.items()}
 
 
 def compare_twins(server, name):
@@ -440,12 +457,12 @@ def change(server, name):
     for what, (statement, word) in REFUSED.items():
         status, _, errors = server.sql(statement, "full", check=False)
         checks.say(f"{name}: {what} holds", status != 0 and word in errors, errors or "no error")
-    for table, (_, text) in CHANGES.items():
+    for table, (_, new, text) in CHANGES.items():
         server.sql(f"DROP TABLE IF EXISTS twin_{table}; CREATE TABLE twin_{table} USING heap AS TABLE {table}", "full")
         if table == "t":
             server.sql("ALTER TABLE twin_t ADD PRIMARY KEY (id)", "full")
         for target in (table, f"twin_{table}"):
-            server.sql(text.format(target), "full")
+            server.sql(f"DELETE FROM {target} WHERE id > {new};" + text.format(target), "full")
     compare_twins(server, f"{name}, changed")
     whole(server, f"{name}, changed")
     for statement in UPKEEP:
@@ -513,7 +530,7 @@ def examine(server, major, name, before, update=True):
     checks.say(f"{name}: the server stays up", not crashes, "\n".join(crashes))
 
 
-def pair(filled, before, stages, old_major, new_major, ways):
+def pair(filled, None if forgotten else before, before, stages, old_major, new_major, ways):
     for way in ways:
         if way == "swap" and new_major < 18:
             continue
@@ -525,9 +542,9 @@ def pair(filled, before, stages, old_major, new_major, ways):
             if new:
                 examine(new, new_major, name, before)
                 new.stop()
-                if way == "copy":
+                if way == "copy" and still:
                     old.start()
-                    same(f"{name}: the old cluster is as it was", told(old), before)
+                    same(f"{name}: the old cluster is as it was", told(old), still)
         except ServerError as error:
             checks.say(f"{name}: no statement fails", False, error)
         finally:
@@ -572,12 +589,17 @@ def main():
         try:
             fill(filled, old_major)
             before = told(filled)
+            unaware = [major for major, where in stages.items() if major > old_major and not knows_versions(where)]
+            forgotten = knows_versions(stages[old_major]) and bool(unaware)
+            if forgotten:
+                print(f"the servers of {unaware} are older minor releases than that of {old_major}: versions of columns are left out", flush=True)
+                forget_versions(filled)
             filled.stop()
             for new_major in [new for old, new in pairs if old == old_major]:
                 if new_major not in unprepared:
                     unprepared.add(new_major)
                     refused_without_preloading(filled, stages[old_major], stages[new_major], f"{old_major} to {new_major}")
-                pair(filled, before, stages, old_major, new_major, ways)
+                pair(filled, None if forgotten else before, before, stages, old_major, new_major, ways)
             if old_major == majors[0] and len(majors) > 2:
                 chain(filled, before, stages, majors, ways)
         finally:
