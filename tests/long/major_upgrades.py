@@ -52,7 +52,7 @@ INSERT INTO kinds (m, p, d, r, moods, j, n, u, ts, address, bits, c, "Ein Name",
         md5(g::text)::uuid, '2024-01-01'::timestamptz + g * interval '1 minute', '10.0.0.1'::inet + g, g::bit(20)::varbit, 'c' || g % 500, sqrt(g), decode(md5(g::text), 'hex')
     FROM generate_series(1, 12000) g;
 INSERT INTO kinds (m, p, d, moods) SELECT 'middle'::mood, ROW(1, 'hot')::pair, 5, '{middle}'::mood[] FROM generate_series(1, 50);
-ALTER TABLE kinds ALTER n SET STATISTICS 500, ALTER j SET STORAGE EXTERNAL, ALTER c SET COMPRESSION pglz;
+ALTER TABLE kinds ALTER n SET STATISTICS 500, ALTER p SET STATISTICS 0, ALTER j SET STORAGE EXTERNAL, ALTER c SET COMPRESSION pglz;
 COMMENT ON TABLE kinds IS 'a user''s';
 GRANT SELECT (id, m), UPDATE (n) ON kinds TO upgrade_reader;
 CREATE STATISTICS kinds_together (ndistinct, dependencies, mcv) ON m, c FROM kinds;
@@ -191,7 +191,8 @@ FROM pg_class c WHERE relkind IN ('r', 'm') AND relispopulated AND relpersistenc
 ORDER BY c.oid::regclass::text COLLATE "C" \gexec
 """
 DEFINITIONS = """
-SELECT c.oid::regclass, c.oid, relfilenode, reltoastrelid, amname, relkind, relpersistence, relreplident, relispopulated, reloptions, relacl, obj_description(c.oid),
+SELECT c.oid::regclass, c.oid, relfilenode, reltoastrelid, amname, relkind, relpersistence, relreplident, relispopulated, reloptions, obj_description(c.oid),
+    (SELECT array_agg(a ORDER BY a::text) FROM aclexplode(relacl) a WHERE grantee <> relowner),
     (SELECT spcname FROM pg_tablespace s WHERE s.oid = reltablespace)
 FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam WHERE relnamespace::regnamespace::text IN ('public', 'engine') AND relkind IN ('r', 'm', 'p', 'i', 'I')
     AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = c.oid AND NOT indisvalid) ORDER BY c.oid;
@@ -211,7 +212,7 @@ SELECT tgname, tgrelid::regclass, tgenabled FROM pg_trigger WHERE NOT tgisintern
 SELECT extversion FROM pg_extension WHERE extname = 'colonnade';
 SELECT * FROM engine.colcompress_options ORDER BY table_name::text COLLATE "C";
 SELECT pg_describe_object(classid, objid, objsubid) COLLATE "C" AS member FROM pg_depend
-WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade') ORDER BY member;
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade') AND classid <> 'pg_type'::regclass ORDER BY member;
 """
 # What the planner knows; reltuples is that of ANALYZE.
 STATISTICS = """
@@ -219,6 +220,8 @@ SELECT relname, reltuples FROM pg_class WHERE relnamespace = 'public'::regnamesp
 SELECT tablename, attname, null_frac, avg_width, n_distinct, md5(concat(most_common_vals, most_common_freqs, histogram_bounds, correlation)) FROM pg_stats
 WHERE schemaname = 'public' ORDER BY 1, 2;
 """
+# Pages of loads that were rolled back stay until VACUUM.
+WHOLE = clusters.PROBLEMS + " AND v.kind <> 'unclaimed'"
 SPACE = "SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = 'elsewhere'"
 # Questions that the scan, the vectorised executor and each index answer.
 ANSWERS = """
@@ -229,7 +232,7 @@ SELECT tableoid::regclass, count(*), sum(late), max(v) FROM base GROUP BY 1 ORDE
 SELECT count(*), sum(o.n) FROM orders o JOIN customers c ON c.id = o.customer WHERE c.name < 'c5';
 SELECT later, latest, count(*), max(kept) FROM changed WHERE id % 2 = 0 GROUP BY 1, 2 ORDER BY 3 DESC, 1 LIMIT 3;
 SELECT sum(length(v) + length(w)), sum(hashtext(v)) FROM long;
-SELECT count(*) FROM by_day; SELECT count(*) FROM health; SELECT count(*) FROM no_columns; SELECT count(*) FROM never; SELECT count(*) FROM emptied;
+SELECT count(*) FROM by_day; SELECT count(*) FROM health WHERE table_name <> 'unlogged'::regclass; SELECT count(*) FROM no_columns; SELECT count(*) FROM never; SELECT count(*) FROM emptied;
 SET ROLE upgrade_reader; SELECT count(*) FROM customers; SELECT count(*), max(m) FROM kinds; RESET ROLE;
 SET enable_seqscan = off; SET colonnade.enable_scan = off;
 SELECT sum(id) FROM indexed WHERE k = 7; SELECT id FROM indexed WHERE v = md5('4711'); SELECT id FROM indexed WHERE v = 'v97';
@@ -384,7 +387,7 @@ def told(server, standby=False):
     for database in DATABASES:
         found[f"rows of {database}"] = server.sql(ROWS.replace("<> 't'", "= 'p'") if standby else ROWS, database)
         found[f"definitions of {database}"] = server.sql(DEFINITIONS, database)
-    found["answers"] = server.sql("\n".join(line for line in ANSWERS.splitlines() if not (standby and "unlogged" in line)), "full")
+    found["answers"] = server.sql("\n".join(line for line in ANSWERS.splitlines() if not (standby and "FROM unlogged" in line)), "full")
     found["statistics"] = server.sql(STATISTICS, "full")
     return found
 
@@ -429,15 +432,17 @@ def upgrade(old, new_stage, name, way, check_first):
 
 
 def same(name, found, wanted, leave=()):
+    """A test for each thing that is told."""
     for what in wanted:
         if what not in leave:
             lines = sorted(set(found[what].splitlines()) ^ set(wanted[what].splitlines()))
-            checks.say(f"{name}: {what}", found[what] == wanted[what], "\n".join(lines[:20]))
+            checks.say(f"{name}: {what}", found[what] == wanted[what], "\n".join(lines[:20]) or f"{found[what][:500]}\n{wanted[what][:500]}")
 
 
 def whole(server, name):
+    """The verifier finds nothing."""
     for database in DATABASES:
-        faults = server.sql(clusters.PROBLEMS + " AND v.kind <> 'unclaimed'", database)
+        faults = server.sql(WHOLE, database)
         checks.say(f"{name}: engine.verify finds nothing in {database}", faults == "", faults)
 
 
@@ -448,6 +453,7 @@ def twin_digests(server):
 
 
 def compare_twins(server, name):
+    """Each table has the rows of its twin."""
     different = {table: both for table, both in twin_digests(server).items() if both[0] != both[1]}
     checks.say(f"{name}: tables are as their twins of heap", not different, different)
 
@@ -489,6 +495,7 @@ def pack(server, name):
 
 
 def by_default(server, name):
+    """A database's own default makes columnar tables."""
     made = server.sql("CREATE TABLE made (id int); SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'made'; DROP TABLE made", "by_default")
     checks.say(f"{name}: default_table_access_method of a database holds", made == "colcompress", made)
 
@@ -499,7 +506,7 @@ def replicated(server, name):
     try:
         wait_for_replay(server, standby)
         same(f"{name}, on a standby", told(standby, True), told(server, True))
-        whole_there = standby.sql(clusters.PROBLEMS + " AND c.relpersistence = 'p'", "full")
+        whole_there = standby.sql(WHOLE + " AND c.relpersistence = 'p'", "full")
         checks.say(f"{name}, on a standby: engine.verify finds nothing", whole_there == "", whole_there)
     finally:
         standby.stop("immediate")
@@ -530,7 +537,9 @@ def examine(server, major, name, before, update=True):
     checks.say(f"{name}: the server stays up", not crashes, "\n".join(crashes))
 
 
-def pair(filled, None if forgotten else before, before, stages, old_major, new_major, ways):
+def pair(filled, still, before, stages, old_major, new_major, ways):
+    """Upgrades copies from one version to another. `still` is what the old cluster says afterwards, if it can.
+    """
     for way in ways:
         if way == "swap" and new_major < 18:
             continue
