@@ -218,7 +218,7 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
 STATISTICS = """
 SELECT relname, reltuples FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'm') ORDER BY 1;
 SELECT tablename, attname, null_frac, avg_width, n_distinct, md5(concat(most_common_vals, most_common_freqs, histogram_bounds, correlation)) FROM pg_stats
-WHERE schemaname = 'public' ORDER BY 1, 2;
+WHERE schemaname = 'public' ORDER BY 1, 2, inherited;
 """
 # Pages of loads that were rolled back stay until VACUUM.
 WHOLE = clusters.PROBLEMS + " AND v.kind <> 'unclaimed'"
