@@ -191,13 +191,14 @@ FROM pg_class c WHERE relkind IN ('r', 'm') AND relispopulated AND relpersistenc
 ORDER BY c.oid::regclass::text COLLATE "C" \gexec
 """
 DEFINITIONS = """
-SELECT c.oid::regclass, c.oid, relfilenode, reltoastrelid, amname, relkind, relpersistence, relreplident, relispopulated, reloptions, obj_description(c.oid),
+SELECT c.oid::regclass, c.oid, relfilenode, reltoastrelid, amname, relkind, relpersistence, relreplident, relispopulated, reloptions, obj_description(c.oid, 'pg_class'),
     (SELECT array_agg(a ORDER BY a::text) FROM aclexplode(relacl) a WHERE grantee <> relowner),
     (SELECT spcname FROM pg_tablespace s WHERE s.oid = reltablespace)
 FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam WHERE relnamespace::regnamespace::text IN ('public', 'engine') AND relkind IN ('r', 'm', 'p', 'i', 'I')
     AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = c.oid AND NOT indisvalid) ORDER BY c.oid;
-SELECT attrelid::regclass, attnum, attname, atttypid::regtype, attstorage, attcompression, nullif(attstattarget, -1), atthasmissing, attmissingval, attisdropped, attgenerated,
-    attidentity, attnotnull, attislocal, attinhcount, attacl
+SELECT attrelid::regclass, attnum, attlen, attalign, attisdropped,
+    CASE WHEN NOT attisdropped THEN ROW(attname, atttypid::regtype, attstorage, attcompression, nullif(attstattarget, -1), atthasmissing, attmissingval, attgenerated,
+        attidentity, attnotnull, attislocal, attinhcount, attacl) END
 FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'm', 'p') AND attnum > 0 ORDER BY attrelid, attnum;
 SELECT indexrelid::regclass, pg_get_indexdef(indexrelid), indisclustered, indisreplident FROM pg_index JOIN pg_class c ON c.oid = indrelid
 WHERE relnamespace = 'public'::regnamespace AND indisvalid ORDER BY indexrelid;
