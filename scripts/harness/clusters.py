@@ -1,4 +1,5 @@
-"""A database with rows of every kind, and what happens to whole clusters: far transaction numbers, pg_upgrade.
+"""A database with rows of every kind, and what happens to whole clusters: far transaction numbers,
+pg_upgrade.
 
 Who calls it: tests/cluster_moves.py and tests/long/major_upgrades.py. The rows must be the same whatever
 happens, by table and by index; `engine.verify` must find nothing; and rows must change as ever.

@@ -539,7 +539,8 @@ def examine(server, major, name, before, update=True):
 
 
 def pair(filled, still, before, stages, old_major, new_major, ways):
-    """Upgrades copies from one version to another. `still` is what the old cluster says afterwards, if it can.
+    """Upgrades copies from one version to another. `still` is what the old cluster says afterwards, if it
+    can.
     """
     for way in ways:
         if way == "swap" and new_major < 18:
