@@ -9,7 +9,7 @@
 #   spilling      tests/spilling.py in its long form (ROWS=number), on the optimised build
 #   sqlsmith      takes a DURATION, too; it needs Debian's package of that name, which it installs
 #   clients       runs the Python of docs/clients.md with packages from PyPI
-#   upgrades      pg_upgrade between majors (MAJORS='15 18' or PAIRS='15-18', MODES='copy link'); builds for each
+#   upgrades      pg_upgrade between majors (PAIRS='15-17 17-18' MODES='copy link'); it builds for each
 #   packages      tests/packages.py on the optimised build (PG_MAJORS='15 16 17 18'); it installs lintian
 # TESTS='NAME FOLDER FOLDER/NAME' limits the suites of files to those; ACCEPT=1 writes what they print as
 # expected.
