@@ -79,7 +79,7 @@ def pg_upgrade(old, new, *options):
     """Runs the new server's pg_upgrade over both data directories; returns its completed process, with what
     its logs say where it failed. Both servers are down."""
     done = run(as_server_user([new.bindir / "pg_upgrade", "-b", old.bindir, "-B", new.bindir, "-d", old.data, "-D", new.data, "-U", old.superuser,
-                               "-s", new.socket_dir, "-p", old.port, "-P", old.port + 1, *options]), check=False, cwd=str(new.base))
+                               "-s", new.socket_dir, "-p", old.port, "-P", old.port + 1, "--no-sync", *options]), check=False, cwd=str(new.base))
     if done.returncode != 0:
         output = new.data / "pg_upgrade_output.d"
         logs = [log for log in sorted(output.glob("*/log/pg_upgrade_dump_*.log")) if "error:" in log.read_text(errors="replace")]
