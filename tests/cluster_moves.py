@@ -12,12 +12,9 @@ import re
 
 from harness import clusters
 from harness.checks import Checks
-from harness.clusters import DIGESTS, freeze, jump, program, upgraded
+from harness.clusters import DIGESTS, JUMPS, freeze, jump, program, upgraded
 from harness.server import Server, ServerError, as_server_user, fresh_server, private_base, run
 
-# Numbers and epochs, each nearly as far from the one before as autovacuum_freeze_max_age can be, so that
-# autovacuum does not freeze first; the last passes 2^32.
-JUMPS = ((1_900_000_000, 0), (3_800_000_000, 0), (1_400_000_000, 1))
 DATABASE = "moves"
 checks = Checks("cluster_moves")
 check = checks.say

@@ -30,7 +30,6 @@ from harness.standby import make_standby, wait_for_replay
 WAYS = ("copy", "link", "swap")
 SETTINGS = {"autovacuum": "off", "autovacuum_freeze_max_age": "2000000000", "shared_buffers": "64MB", "max_wal_size": "256MB",
             "colonnade.packing_naptime": "1s"}
-JUMPS = ((1_900_000_000, 0), (3_800_000_000, 0), (1_400_000_000, 1))
 DATABASES = ("full", "first", "by_default")
 
 # Beside what clusters.fill makes. OLD is the old server's major version.
@@ -348,7 +347,7 @@ def fill(server, major):
     server.init()
     server.start()
     server.sql("UPDATE pg_database SET datallowconn = true")
-    for number, epoch in JUMPS:
+    for number, epoch in clusters.JUMPS:
         clusters.jump(server, number, epoch)
         done = clusters.freeze(server)
         assert done.returncode == 0, done.stdout
