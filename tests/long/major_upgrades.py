@@ -183,6 +183,8 @@ INSERT INTO parts SELECT g FROM generate_series(1, 12000) g;
 CREATE MATERIALIZED VIEW view AS SELECT count(*) FROM first;
 CREATE TABLE heap_table (id int) USING heap;
 """
+# pg_upgrade takes logical slots along from this version on.
+SLOTS = 17
 # Rows of every table with their places, and those of the extension's own tables.
 ROWS = r"""
 SELECT format('SELECT %L, count(*), sum(hashtextextended(concat(ctid, '' '', xmin, '' '', r::text), 0)) FROM ONLY %s r', c.oid::regclass, c.oid::regclass)
@@ -376,6 +378,8 @@ def fill(server, major):
     server.sql(BY_DEFAULT, "by_default")
     for database in DATABASES:
         server.sql("ANALYZE", database)
+    if major >= SLOTS:
+        server.sql("SELECT pg_create_logical_replication_slot('kept', 'pgoutput')", "full")
     for what, question in PREMISES.items():
         assert int(server.sql(question, "full")) > 0, f"the premise: {what}"
 
@@ -512,6 +516,13 @@ def replicated(server, name):
         standby.stop("immediate")
 
 
+def slot(server, name):
+    """The logical slot has come along, and decodes what is published."""
+    found = server.sql("INSERT INTO published VALUES (-1, 'later'); SELECT count(*) FROM pg_logical_slot_get_binary_changes("
+                       "'kept', NULL, NULL, 'proto_version', '1', 'publication_names', 'told') WHERE get_byte(data, 0) = ascii('I')", "full", check=False)
+    checks.say(f"{name}: a logical slot decodes what is published", found[1].strip() == "1", found)
+
+
 def update_extension(server, name):
     """Version 0.1 works after the upgrade, and so does its update."""
     wanted = server.sql(clusters.DIGESTS, "first")
@@ -551,6 +562,8 @@ def pair(filled, still, before, stages, old_major, new_major, ways):
             new = upgrade(old, stages[new_major], name, way, check_first=True)
             if new:
                 examine(new, new_major, name, before)
+                if old_major >= SLOTS:
+                    slot(new, name)
                 new.stop()
                 if way == "copy" and still:
                     old.start()
@@ -604,6 +617,9 @@ def main():
             if forgotten:
                 print(f"the servers of {unaware} are older minor releases than that of {old_major}: versions of columns are left out", flush=True)
                 forget_versions(filled)
+            if old_major >= SLOTS:
+                # pg_upgrade refuses a slot that has not seen all.
+                filled.sql("SELECT pg_replication_slot_advance('kept', pg_current_wal_lsn())", "full")
             filled.stop()
             for new_major in [new for old, new in pairs if old == old_major]:
                 if new_major not in unprepared:
