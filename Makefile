@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-encodings clean
+.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -68,6 +68,9 @@ test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types 
 
 test-clients: ## the Python of docs/clients.md: SQLAlchemy, pandas, Django (packages from PyPI)
 	scripts/test.sh clients
+
+test-upgrades: ## pg_upgrade from each major version to each later one (MAJORS='15 18', PAIRS='15-18', MODES='copy link swap')
+	scripts/test.sh upgrades
 
 test-spilling: ## statements over 10 million rows with work_mem = 1MB: memory, temporary files, heap's answers and times (ROWS=n ONLY='names')
 	scripts/test.sh spilling

@@ -49,6 +49,8 @@ FILE_TIMEOUT = 600
 SCRIPT_TIMEOUT = 3600
 # How much of each twin spec a run does that does not ask for all.
 TWINS_SHARE = 0.05
+# Programs in tests/long/ by the names of their suites.
+LONG_PROGRAMS = {"sqlsmith": "sqlsmith", "clients": "clients", "upgrades": "major_upgrades"}
 CRASHED = re.compile(r"terminated by signal|PANIC:|TRAP:|terminated by exception")
 
 
@@ -310,7 +312,7 @@ def program(file, env):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stage", required=True, type=Path)
-    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "packages", "sqlsmith", "clients"])
+    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "packages", "sqlsmith", "clients", "upgrades"])
     options = parser.parse_args()
     tally = Tally()
     for suite in options.suites:
@@ -331,8 +333,8 @@ def main():
                 run_programs(tally, suite, TESTS, options.stage, True, only="generated_changes")
             elif suite in ("spilling", "packages"):
                 run_programs(tally, suite, TESTS, options.stage, True, only=suite)
-            elif suite in ("sqlsmith", "clients"):
-                run_programs(tally, suite, TESTS / "long", options.stage, True, only=suite)
+            elif suite in LONG_PROGRAMS:
+                run_programs(tally, suite, TESTS / "long", options.stage, True, only=LONG_PROGRAMS[suite])
             else:
                 run_programs(tally, "scripts", TESTS, options.stage, False)
         except ServerError as error:

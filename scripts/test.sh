@@ -9,6 +9,7 @@
 #   spilling      tests/spilling.py in its long form (ROWS=number), on the optimised build
 #   sqlsmith      takes a DURATION, too; it needs Debian's package of that name, which it installs
 #   clients       runs the Python of docs/clients.md with packages from PyPI
+#   upgrades      pg_upgrade between majors (PAIRS='15-17 17-18' MODES='copy link'); it builds for each
 #   packages      tests/packages.py on the optimised build (PG_MAJORS='15 16 17 18'); it installs lintian
 # TESTS='NAME FOLDER FOLDER/NAME' limits the suites of files to those; ACCEPT=1 writes what they print as
 # expected.
@@ -31,6 +32,11 @@ find_libclang
 profile=dev
 # The times of the one are held against heap's, the other packs what users get.
 if [ "${suites[*]}" = spilling ] || [ "${suites[*]}" = packages ]; then profile=release; fi
+if [[ " ${suites[*]} " == *" upgrades "* ]]; then
+    for major in $(tr -s ' -' '\n' <<<"${PAIRS:-${MAJORS:-15 16 17 18}}" | sort -u); do
+        PG_CONFIG='' PG=$major "$ROOT/scripts/build.sh" "$profile"
+    done
+fi
 for suite in "${suites[@]}"; do
     if [ "$suite" != units ]; then
         "$ROOT/scripts/build.sh" "$profile"

@@ -10,13 +10,14 @@ import time
 from .server import Server, as_server_user, run
 
 
-def make_standby(primary, **settings):
-    """A running standby of the primary, on the next port, with the primary's settings and these."""
+def make_standby(primary, options=(), **settings):
+    """A running standby of the primary, on the next port, with the primary's settings and these; `options`
+    are for pg_basebackup."""
     standby = Server(primary.base, port=primary.port + 1, stage=primary.stage, data_name="standby", socket_dir=primary.socket_dir,
                      settings={**primary.settings, **settings})
     shutil.rmtree(standby.data, ignore_errors=True)
     run(as_server_user([primary.bindir / "pg_basebackup", "-D", standby.data, "-h", primary.socket_dir, "-p", primary.port,
-                        "-U", primary.superuser, "-R", "-X", "stream", "-c", "fast"]))
+                        "-U", primary.superuser, "-R", "-X", "stream", "-c", "fast", *options]))
     standby.configure()
     standby.start()
     return standby
