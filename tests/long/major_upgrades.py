@@ -1,7 +1,8 @@
 """pg_upgrade from each major version to each later one: everything is there, and works.
 
 Called by scripts/test.sh upgrades. Servers come from scripts/postgres.sh, libraries that are missing are
-built. MAJORS='15 18' limits the versions, PAIRS='15-18 16-17' the pairs, MODES='copy link swap chain' the ways.
+built. MAJORS='15 18' limits the versions, PAIRS='15-18 16-17' the pairs, MODES='copy link swap chain' the
+ways.
 
 A cluster of each old version is filled once, with transaction numbers beyond 2^32. It has three databases:
 `full` has every kind of object on columnar tables, `first` has the extension's version 0.1, `by_default` has
