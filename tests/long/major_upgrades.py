@@ -552,7 +552,7 @@ def examine(server, major, name, before, first=True, last=True):
 
 
 def pair(filled, still, before, stages, old_major, new_major, way):
-    """Upgrades a copy from one version to another. `still`: what the old cluster says afterwards, if it can."""
+    """Upgrades a copy. `still` is what the old cluster says afterwards, where it can."""
     name, failed = f"{old_major} to {new_major} by {way}", checks.failed
     old, new = clone(filled, stages[old_major]), None
     try:
