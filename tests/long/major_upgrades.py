@@ -606,7 +606,7 @@ def main():
     majors = sorted({major for both in pairs for major in both})
     stages = {major: stage(major) for major in majors}
     unprepared = set()
-    for old_major in sorted({old for old, _ in pairs}):
+    for old_major in majors[:1] if modes == ["chain"] else sorted({old for old, _ in pairs}):
         filled = new_server("filled", stages[old_major])
         try:
             fill(filled, old_major)
