@@ -69,7 +69,7 @@ test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types 
 test-clients: ## the Python of docs/clients.md: SQLAlchemy, pandas, Django (packages from PyPI)
 	scripts/test.sh clients
 
-test-upgrades: ## pg_upgrade from each major version to each later one (MAJORS='15 18', PAIRS='15-18', MODES='copy link swap')
+test-upgrades: ## pg_upgrade from each major version to each later one (PAIRS='15-18 16-17', MODES='copy link swap chain')
 	scripts/test.sh upgrades
 
 test-spilling: ## statements over 10 million rows with work_mem = 1MB: memory, temporary files, heap's answers and times (ROWS=n ONLY='names')

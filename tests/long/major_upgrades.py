@@ -1,7 +1,8 @@
 """pg_upgrade from each major version to each later one: everything is there, and works.
 
 Called by scripts/test.sh upgrades. Servers come from scripts/postgres.sh, libraries that are missing are
-built. MAJORS='15 18' limits the versions, PAIRS='15-18 16-17' the pairs, MODES='copy link swap' the ways.
+built. MAJORS='15 18' limits the versions, PAIRS='15-18 16-17' the pairs, MODES='copy link swap chain' the
+ways.
 
 A cluster of each old version is filled once, with transaction numbers beyond 2^32. It has three databases:
 `full` has every kind of object on columnar tables, `first` has the extension's version 0.1, `by_default` has
@@ -28,6 +29,7 @@ from harness.server import ROOT, TARGET, Server, ServerError, as_server_user, en
 from harness.standby import make_standby, wait_for_replay
 
 WAYS = ("copy", "link", "swap")
+MODES = (*WAYS, "chain")
 SETTINGS = {"autovacuum": "off", "autovacuum_freeze_max_age": "2000000000", "shared_buffers": "64MB", "max_wal_size": "256MB",
             "colonnade.packing_naptime": "1s"}
 DATABASES = ("full", "first", "by_default")
@@ -183,8 +185,8 @@ INSERT INTO parts SELECT g FROM generate_series(1, 12000) g;
 CREATE MATERIALIZED VIEW view AS SELECT count(*) FROM first;
 CREATE TABLE heap_table (id int) USING heap;
 """
-# pg_upgrade takes logical slots along from this version on.
-SLOTS = 17
+# pg_upgrade takes logical slots along from this version on, and can swap folders to this one.
+SLOTS, SWAP = 17, 18
 # Rows of every table with their places, and those of the extension's own tables.
 ROWS = r"""
 SELECT format('SELECT %L, count(*), sum(hashtextextended(concat(ctid, '' '', xmin, '' '', r::text), 0)) FROM ONLY %s r', c.oid::regclass, c.oid::regclass)
@@ -532,69 +534,66 @@ def update_extension(server, name):
     clusters.healthy(checks.say, server, "first", f"{name} and ALTER EXTENSION UPDATE", wanted)
 
 
-def examine(server, major, name, before, update=True):
-    """Everything that is looked at after an upgrade."""
+def examine(server, major, name, before, first=True, last=True):
+    """Everything that is looked at after an upgrade: the first of a cluster, the last."""
     # Before 18 pg_upgrade leaves the planner's statistics behind.
     same(name, told(server), before, () if major >= 18 else ("statistics",))
     whole(server, name)
-    for database in ("full", "first"):
+    # Between upgrades the rows of the one change.
+    for database in ("full", "first") if first else ("first",):
         clusters.healthy(checks.say, server, database, f"{name} in {database}", server.sql(clusters.DIGESTS, database))
     by_default(server, name)
     change(server, name)
-    if update:
+    if last:
         update_extension(server, name)
     replicated(server, name)
     crashes = [line for line in server.log.read_text(errors="replace").splitlines() if any(word in line for word in ("terminated by signal", "PANIC:", "XX000"))]
     checks.say(f"{name}: the server stays up", not crashes, "\n".join(crashes))
 
 
-def pair(filled, still, before, stages, old_major, new_major, ways):
-    """Upgrades copies from one version to another. `still` is what the old cluster says afterwards, if it
-    can.
-    """
-    for way in ways:
-        if way == "swap" and new_major < 18:
-            continue
-        name = f"{old_major} to {new_major} by {way}"
-        old = clone(filled, stages[old_major])
-        new = None
-        try:
-            new = upgrade(old, stages[new_major], name, way, check_first=True)
-            if new:
-                examine(new, new_major, name, before)
-                if old_major >= SLOTS:
-                    slot(new, name)
-                new.stop()
-                if way == "copy" and still:
-                    old.start()
-                    same(f"{name}: the old cluster is as it was", told(old), still)
-        except ServerError as error:
-            checks.say(f"{name}: no statement fails", False, error)
-        finally:
-            if new:
-                checks.show_log(new)
-                new.destroy()
-            old.destroy()
+def pair(filled, still, before, stages, old_major, new_major, way):
+    """Upgrades a copy. `still` is what the old cluster says afterwards, where it can."""
+    name, failed = f"{old_major} to {new_major} by {way}", checks.failed
+    old, new = clone(filled, stages[old_major]), None
+    try:
+        new = upgrade(old, stages[new_major], name, way, check_first=True)
+        if new:
+            examine(new, new_major, name, before)
+            if old_major >= SLOTS:
+                slot(new, name)
+            new.stop()
+            if way == "copy" and still:
+                old.start()
+                same(f"{name}: the old cluster is as it was", told(old), still)
+    except ServerError as error:
+        checks.say(f"{name}: no statement fails", False, error)
+    finally:
+        if new and checks.failed > failed:
+            checks.show_log(new)
+        for server in (new, old):
+            if server:
+                server.destroy()
 
 
-def chain(filled, before, stages, majors, ways):
+def chain(filled, before, stages):
     """From each version to the next, with changes in between."""
-    server, name = clone(filled, stages[majors[0]]), str(majors[0])
+    majors = sorted(stages)
+    # The tablespace stays where the first cluster has it.
+    servers, name = [clone(filled, stages[majors[0]])], str(majors[0])
     try:
         for step, major in enumerate(majors[1:]):
-            way = ways[step % len(ways)]
-            name += f" to {major}"
-            server, old = upgrade(server, stages[major], name, way if major >= 18 or way != "swap" else "copy", check_first=False), server
-            old.destroy()
+            name, way = f"{name} to {major}", WAYS[step % len(WAYS)]
+            server = upgrade(servers[-1], stages[major], name, "copy" if way == "swap" and major < SWAP else way, check_first=False)
             if server is None:
                 return
-            examine(server, major, name, before, update=major == majors[-1])
+            servers.append(server)
+            examine(server, major, name, before, first=step == 0, last=major == majors[-1])
             before = told(server)
             server.stop()
     except ServerError as error:
         checks.say(f"{name}: no statement fails", False, error)
     finally:
-        if server:
+        for server in servers:
             server.destroy()
 
 
@@ -603,11 +602,11 @@ def main():
     for name in ("PG", "PG_CONFIG"):
         os.environ.pop(name, None)
     end_orderly()
-    pairs, ways = wanted_pairs(), os.environ.get("MODES", " ".join(WAYS)).split()
+    pairs, modes = wanted_pairs(), os.environ.get("MODES", " ".join(MODES)).split()
     majors = sorted({major for both in pairs for major in both})
     stages = {major: stage(major) for major in majors}
     unprepared = set()
-    for old_major in sorted({old for old, _ in pairs}):
+    for old_major in majors[:1] if modes == ["chain"] else sorted({old for old, _ in pairs}):
         filled = new_server("filled", stages[old_major])
         try:
             fill(filled, old_major)
@@ -625,9 +624,11 @@ def main():
                 if new_major not in unprepared:
                     unprepared.add(new_major)
                     refused_without_preloading(filled, stages[old_major], stages[new_major], f"{old_major} to {new_major}")
-                pair(filled, None if forgotten else before, before, stages, old_major, new_major, ways)
-            if old_major == majors[0] and len(majors) > 2:
-                chain(filled, before, stages, majors, ways)
+                for way in WAYS:
+                    if way in modes and (way != "swap" or new_major >= SWAP):
+                        pair(filled, None if forgotten else before, before, stages, old_major, new_major, way)
+            if "chain" in modes and old_major == majors[0] and len(majors) > 2:
+                chain(filled, before, stages)
         finally:
             filled.destroy()
     return checks.status()
