@@ -17,7 +17,7 @@ bindir=$("$PG_CONFIG" --bindir)
 
 # Copies files and folders into a folder: links, or copies where links cannot be.
 copied() {
-    if ! cp -Rlp "$@" 2>/dev/null; then cp -Rp "$@"; fi
+    if ! cp -RPlp "$@" 2>/dev/null; then cp -RPp "$@"; fi
 }
 
 umask 022
