@@ -113,7 +113,7 @@ SELECT array_agg(q) AS shapes FROM unnest(ARRAY[
     'SELECT id, count(*) OVER (PARTITION BY few) FROM {t} WHERE id < 0',
     'SELECT DISTINCT few, first_value(id) OVER (PARTITION BY few ORDER BY id DESC) FROM {t}',
     'SELECT id, row_number() OVER (PARTITION BY few ORDER BY id DESC, i4), row_number() OVER (PARTITION BY few ORDER BY i4, id) FROM {t} '
-        'ORDER BY few, id LIMIT 100 OFFSET 50']) q \gset
+        'WHERE id > 1001 ORDER BY few, id LIMIT 100 OFFSET 50']) q \gset
 SELECT * FROM differences(:'shapes');
 SELECT * FROM all_ran(:'shapes');
 -- parameters
