@@ -10,7 +10,7 @@ use pgrx::pg_sys::{
     TransactionId, TupleDesc, TupleTableSlot,
 };
 
-use super::{BitmapBlocks, RunHook};
+use super::{BitmapBlocks, Partitioned, RunHook};
 
 /// The columns of a row type, dropped ones included.
 ///
@@ -242,15 +242,6 @@ pub unsafe fn is_page_sound(page: pg_sys::Page, block: BlockNumber) -> bool {
     unsafe { pg_sys::PageIsVerifiedExtended(page, block, 0) }
 }
 
-/// What stands in an Append or MergeAppend for how values tell which of its inputs can have rows.
-pub trait Partitioned {
-    /// What that is. Null if values tell nothing.
-    ///
-    /// # Safety
-    /// A valid plan and its statement.
-    unsafe fn partitions(&self, statement: *mut PlannedStmt) -> *mut PartitionPruneInfo;
-}
-
 macro_rules! partitioned {
     ($($kind:ident)*) => { $(
         impl Partitioned for pg_sys::$kind {
@@ -274,7 +265,7 @@ pub unsafe fn begin_pruning(
     node: *mut PlanState,
     inputs: c_int,
     partitions: *mut PartitionPruneInfo,
-) -> (*mut PruneState, *mut Bitmapset) {
+) -> Option<(*mut PruneState, *mut Bitmapset)> {
     unsafe extern "C-unwind" {
         fn ExecInitPartitionPruning(
             node: *mut PlanState,
@@ -286,7 +277,7 @@ pub unsafe fn begin_pruning(
     let mut remaining = std::ptr::null_mut();
     // SAFETY: the caller's promise.
     let state = unsafe { ExecInitPartitionPruning(node, inputs, partitions, &raw mut remaining) };
-    (state, remaining)
+    Some((state, remaining))
 }
 
 /// Which of those inputs are left by the present parameters. Inputs that were left out before are not

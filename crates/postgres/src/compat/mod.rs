@@ -7,7 +7,10 @@
 //! is for N and later ones, `before_N` for earlier ones. Where a callback of an access method has another
 //! shape, the access method says here by a trait what is alike.
 
-use pgrx::pg_sys::{self, BlockNumber, QueryDesc, Relation, TableAmRoutine, TableScanDesc, TupleTableSlot};
+use pgrx::pg_sys::{
+    self, BlockNumber, PartitionPruneInfo, PlannedStmt, QueryDesc, Relation, TableAmRoutine, TableScanDesc,
+    TupleTableSlot,
+};
 
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 mod before_17;
@@ -108,4 +111,13 @@ pub trait BitmapBlocks {
     /// # Safety
     /// As `state`.
     unsafe fn is_there(rel: Relation, scan: TableScanDesc, slot: *mut TupleTableSlot) -> bool;
+}
+
+/// What stands in an Append or MergeAppend for how values tell which of its inputs can have rows.
+pub trait Partitioned {
+    /// What that is. Null if values tell nothing.
+    ///
+    /// # Safety
+    /// A valid plan and its statement.
+    unsafe fn partitions(&self, statement: *mut PlannedStmt) -> *mut PartitionPruneInfo;
 }

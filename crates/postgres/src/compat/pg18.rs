@@ -13,7 +13,7 @@ mod bitmap;
 mod pruning;
 
 pub use bitmap::{BitmapState, end_bitmap, restart_bitmap, set_bitmap};
-pub use pruning::{Partitioned, PruneState, begin_pruning, matching_inputs};
+pub use pruning::{PruneState, begin_pruning, matching_inputs};
 
 /// The option of a heap scan without which a bitmap scan passes over the rows of an all-visible page.
 pub const NEED_TUPLES: u32 = 0;

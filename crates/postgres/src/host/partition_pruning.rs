@@ -14,5 +14,6 @@ pub unsafe fn begin_pruning(
     partitions: *mut pg_sys::PartitionPruneInfo,
 ) -> (*mut PruneState, *mut pg_sys::Bitmapset) {
     // SAFETY: a call into the server, guarded so that its ERROR unwinds.
-    unsafe { pg_guard_ffi_boundary(|| compat::begin_pruning(node, inputs, partitions)) }
+    let begun = unsafe { pg_guard_ffi_boundary(|| compat::begin_pruning(node, inputs, partitions)) };
+    begun.unwrap_or_else(|| super::error::internal("partitions are of another statement"))
 }

@@ -16,8 +16,9 @@ use pgrx::pg_sys::{
 
 use crate::compat::BitmapBlocks;
 
-/// As many rows as a block of a bitmap can name.
-const ROWS: usize = 291;
+/// As many rows as a block of a bitmap can name: the server's MaxHeapTuplesPerPage. That many line pointers
+/// of 4 bytes, with headers of 24, have room behind the page's own 24 bytes.
+const ROWS: usize = (pg_sys::BLCKSZ as usize - 24) / (24 + 4);
 
 /// What a bitmap scan keeps for its callback. It begins as zeroes.
 pub struct BitmapState {

@@ -5,18 +5,11 @@
 //! of ours that stands for an Append must leave that state alone, as the Append may begin later, too: it gets
 //! a copy.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use pgrx::pg_sys::{self, Bitmapset, List, MemoryContext, PartitionPruneInfo, PlanState, PlannedStmt};
 
-/// What stands in an Append or MergeAppend for how values tell which of its inputs can have rows.
-pub trait Partitioned {
-    /// What that is. Null if values tell nothing.
-    ///
-    /// # Safety
-    /// A valid plan and its statement.
-    unsafe fn partitions(&self, statement: *mut PlannedStmt) -> *mut PartitionPruneInfo;
-}
+use crate::compat::Partitioned;
 
 macro_rules! partitioned {
     ($($kind:ident)*) => { $(
@@ -34,21 +27,6 @@ macro_rules! partitioned {
 partitioned! { Append MergeAppend }
 
 #[repr(C)]
-struct Steps {
-    strategy: c_char,
-    key_columns: c_int,
-    partitions: c_int,
-    bounds: *mut c_void,
-    collations: *mut c_void,
-    support: *mut c_void,
-    comparisons: *mut c_void,
-    memory: MemoryContext,
-    node: *mut PlanState,
-    values: *mut c_void,
-    expressions: *mut c_void,
-}
-
-#[repr(C)]
 struct Table {
     relation: *mut c_void,
     partitions: c_int,
@@ -58,8 +36,8 @@ struct Table {
     present: *mut Bitmapset,
     initial: *mut List,
     each_start: *mut List,
-    initial_steps: Steps,
-    each_start_steps: Steps,
+    initial_context: pg_sys::PartitionPruneContext,
+    each_start_context: pg_sys::PartitionPruneContext,
 }
 
 #[repr(C)]
@@ -123,7 +101,7 @@ pub unsafe fn begin_pruning(
     node: *mut PlanState,
     inputs: c_int,
     partitions: *mut PartitionPruneInfo,
-) -> (*mut PruneState, *mut Bitmapset) {
+) -> Option<(*mut PruneState, *mut Bitmapset)> {
     unsafe extern "C-unwind" {
         fn ExecInitPartitionExecPruning(
             node: *mut PlanState,
@@ -139,9 +117,7 @@ pub unsafe fn begin_pruning(
         let (all, states) = ((*estate).es_part_prune_infos, (*estate).es_part_prune_states);
         let elements = (*all).elements;
         let place = (0..(*all).length)
-            .find(|&place| (*elements.add(place as usize)).ptr_value == partitions.cast())
-            .unwrap_or(-1);
-        assert!(place >= 0, "partitions of another statement");
+            .find(|&place| (*elements.add(place as usize)).ptr_value == partitions.cast())?;
         let kept = &raw mut (*(*states).elements.add(place as usize)).ptr_value;
         let server = *kept;
         let mut remaining = std::ptr::null_mut();
@@ -149,7 +125,7 @@ pub unsafe fn begin_pruning(
         let state =
             ExecInitPartitionExecPruning(node, inputs, place, (*partitions).relids, &raw mut remaining);
         *kept = server;
-        (state, remaining)
+        Some((state, remaining))
     }
 }
 
