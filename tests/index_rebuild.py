@@ -10,6 +10,7 @@ import time
 
 from harness.checks import Checks
 from harness.server import fresh_server
+from harness.session import SqlError
 
 ROWS = 300_000
 SETTINGS = {"colonnade.packing": "on", "colonnade.packing_naptime": "1", "colonnade.packing_cost_delay": "0", "fsync": "off", "deadlock_timeout": "200ms", "autovacuum": "off", "max_wal_size": "4GB"}
@@ -66,7 +67,19 @@ def rebuilt(server):
     check("DDL does not wait for it", time.time() - began < 3, f"{time.time() - began:.1f} s")
     until("a writer is waited for in vain", lambda: "due to lock timeout" in server.log.read_text() or "packing of index" in server.log.read_text(), 60)
     check("the index is still there, and is used", sql("SET enable_seqscan = off; SET colonnade.enable_scan = off; SELECT v FROM t WHERE id = 777; EXPLAIN (COSTS OFF) SELECT v FROM t WHERE id = 777").startswith("0\nIndex Scan using t_pkey"))
+    # A session whose snapshot the building waits for, and which then waits for the building: no deadlock.
+    until("a writer is waited for again", lambda: sql(trying) == "1", 60)
+    older = server.session(DATABASE)
+    older.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM fresh")
     old.close()
+    snapshots = "SELECT count(*) FROM pg_stat_progress_create_index WHERE relid = 't'::regclass AND phase = 'waiting for old snapshots'"
+    until("an older snapshot is waited for", lambda: sql(snapshots) == "1", 60)
+    try:
+        found = older.value("SELECT count(*) FROM engine.verify('t')")
+    except SqlError as problem:
+        found = str(problem)
+    check("who holds it gets the lock, and no deadlock", found == "0", found)
+    older.close()
     until("the primary key's btree is built anew", lambda: pages("t_pkey") <= 1.3 * fresh, 150)
     until("so is an index with an odd name and its own fill factor", lambda: invalid("t") == "" and "Odd name" in sql("SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 't'::regclass"), 60)
     # What a user's own attempt has left, or a crash, goes with the next one.

@@ -35,7 +35,8 @@ class Session:
         self.error_marks = 0
         self.condition = threading.Condition()
         self.marks = 0
-        threading.Thread(target=self._read_errors, daemon=True).start()
+        self.reader = threading.Thread(target=self._read_errors, daemon=True)
+        self.reader.start()
         self.run("SET client_min_messages = warning")
         self.pid = int(self.run("SELECT pg_backend_pid()").rows[0][0])
 
@@ -65,6 +66,8 @@ class Session:
                 break
             text.append(line)
         else:
+            # What the server said last may still be on its way.
+            self.reader.join(timeout=10)
             raise SqlError("the session ended: " + "".join(self.errors))
         with self.condition:
             self.condition.wait_for(lambda: self.error_marks >= self.marks, timeout=10)

@@ -152,6 +152,24 @@ impl StripeReader {
         Ok(self.column(column, bytes)?.shared.range.clone())
     }
 
+    /// As `shared_range`, if the section has yet to be read.
+    pub(crate) fn unread_shared_range(
+        &self,
+        column: usize,
+        bytes: &dyn StripeBytes,
+    ) -> Result<Option<Range<u64>>> {
+        let (_, lazy) = self.entry(column)?;
+        match lazy.shared.get() {
+            Some(_) => Ok(None),
+            None => self.shared_range(column, bytes).map(Some),
+        }
+    }
+
+    /// Where the footer of a column lies. `None` if the stripe does not have the column.
+    pub(crate) fn footer_range(&self, column: usize) -> Option<Range<u64>> {
+        self.footer.columns.get(column).map(|column| column.footer.clone())
+    }
+
     /// The shared section of a column, read once.
     pub fn shared(
         &self,

@@ -75,6 +75,7 @@ fn rows_that_pass_come_once_in_order_and_others_do_not() {
         let wanted = predicate(&mut random, &table.columns[0], 2);
         let expected = table.passing(&wanted);
         let (mut scan, mut counters) = (table.scan(), Counters::default());
+        scan.store().device.is_far.set(seed % 2 == 0);
         scan.start(Arc::new(table.plan(vec![clause(&wanted)]))).unwrap();
         let (mut numbers, mut unchecked) = (Vec::new(), false);
         while let Some(loaded) = scan.next_chunk(false, None, &mut counters).unwrap() {
@@ -106,6 +107,7 @@ fn vectors_are_the_rows_values_with_and_without_threads() {
         for threads in [false, true] {
             let request = VectorRequest::new(vec![2, 0], threads);
             let (mut scan, mut counters) = (table.scan(), Counters::default());
+            scan.store().device.is_far.set(seed % 2 == 0);
             scan.start(Arc::new(table.plan(vec![clause(&wanted)]))).unwrap();
             let layout = table.layout(&request);
             let mut batches = Vec::new();
@@ -438,4 +440,56 @@ fn a_scan_begins_again_where_it_began() {
     scan.next_chunk(false, None, &mut counters).unwrap();
     scan.rewind();
     assert_eq!(selected(&scan.next_chunk(false, None, &mut counters).unwrap().unwrap()), first);
+}
+
+/// Stripes that are larger than what is named at a time, and smaller ones.
+fn large_table() -> Table {
+    let mut random = Random(11);
+    let mut stripe = |rows: usize, bytes: u64| {
+        let texts = (0..rows).map(|_| (0..bytes).map(|_| random.below(256) as u8).collect::<Vec<u8>>());
+        let mut column = vector::ByteViews::default();
+        texts.for_each(|text| assert!(column.push(&text)));
+        let numbers = ints((0..rows).map(|_| random.below(1 << 40) as i64));
+        vec![numbers, Vector::new(LogicalType::Bytes, Values::Bytes(column))]
+    };
+    Table::of((0..12).map(|at| if at % 3 == 0 { stripe(640, 8000) } else { stripe(640, 100) }).collect())
+}
+
+#[test]
+fn far_bytes_are_named_before_they_are_asked_for() {
+    let table = large_table();
+    let total: u64 = table.stripes.iter().map(|stripe| stripe.bytes.len() as u64).sum();
+    for threads in [false, true] {
+        let request = VectorRequest::new(vec![0, 1], threads);
+        let (mut scan, mut counters) = (table.scan(), Counters::default());
+        let device = std::rc::Rc::clone(&scan.store().device);
+        device.is_far.set(true);
+        scan.start(Arc::new(table.plan(Vec::new()))).unwrap();
+        all_pieces(&mut scan, &request, &table.layout(&request), &mut counters).unwrap();
+        assert!(device.foreseen.get() * 100 >= device.read.get() * 98, "{:?}", device.foreseen);
+        assert!(device.named() * 100 <= total * 102, "{} of {total} bytes named", device.named());
+        // Three windows of 2 MB, and a chunk of 512 kB past the end of each.
+        assert!(device.most_ahead.get() < 8 << 20, "{:?}", device.most_ahead);
+    }
+}
+
+#[test]
+fn bytes_that_nobody_needs_are_not_named() {
+    let table = large_table();
+    // No number is that large, but bounds do not tell.
+    let never = Predicate::In { column: 0, values: vec![Scalar::Int(1), Scalar::Int(1 << 41)] };
+    let (mut scan, mut counters) = (table.scan(), Counters::default());
+    let device = std::rc::Rc::clone(&scan.store().device);
+    device.is_far.set(true);
+    scan.start(Arc::new(table.plan(vec![clause(&never)]))).unwrap();
+    while scan.next_chunk(false, None, &mut counters).unwrap().is_some() {}
+    assert!(device.named() < 2 << 20, "{} bytes named", device.named());
+    // One stripe is left: by its bounds no other can have the value.
+    let Values::Int64(numbers) = &table.columns[6][0].values else { panic!("numbers") };
+    let one = compare(CompareOp::Equal, 0, numbers.get(100).copied().unwrap());
+    device.is_far.set(false);
+    scan.start(Arc::new(table.plan(vec![clause(&one)]))).unwrap();
+    let before = device.named();
+    while scan.next_chunk(false, None, &mut counters).unwrap().is_some() {}
+    assert_eq!(device.named(), before, "named though everything is near");
 }

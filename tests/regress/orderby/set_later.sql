@@ -211,6 +211,8 @@ SELECT breaks('sign', 'k'), unsorted FROM health('sign');
 SELECT engine.colcompress_relation_storageid('sign') AS id \gset
 ALTER TABLE sign ALTER k TYPE oid;
 SELECT engine.colcompress_relation_storageid('sign') = :id AS same_file, breaks('sign', 'k') > 0 AS breaks, unsorted FROM health('sign');
+-- Twice: stripes are sorted over each other only once every snapshot sees that they are sorted.
+CALL repack('sign');
 CALL repack('sign');
 SELECT breaks('sign', 'k'), h.* FROM health('sign') h;
 DROP TABLE sign, two, num, id, txt, words, arr, fine, same, composite, keyed;

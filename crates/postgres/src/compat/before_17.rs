@@ -1,6 +1,7 @@
 //! PostgreSQL 15 and 16. `since_17` has the same names for all later versions.
 
 use std::ffi::c_int;
+use std::ops::Range;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
@@ -209,4 +210,48 @@ pub fn set_analyze<B: AnalyzedBlocks>(routine: &mut pg_sys::TableAmRoutine) {
         }
     }
     routine.scan_analyze_next_block = Some(next_block::<B>);
+}
+
+/// Blocks of a relation that the operating system is asked to read before somebody asks for them.
+pub struct BlocksAhead {
+    rel: Relation,
+    /// Whether `effective_io_concurrency` allows it.
+    is_allowed: bool,
+}
+
+impl BlocksAhead {
+    /// Nothing is named yet.
+    ///
+    /// # Safety
+    /// The relation stays open until `end`.
+    pub unsafe fn begin(rel: Relation) -> Self {
+        // SAFETY: the caller's promise.
+        let allowed = unsafe { pg_sys::get_tablespace_io_concurrency((*(*rel).rd_rel).reltablespace) };
+        Self { rel, is_allowed: allowed > 0 }
+    }
+
+    /// Names blocks, to be read after those named before.
+    ///
+    /// # Safety
+    /// The relation has them.
+    pub unsafe fn name(&mut self, blocks: Range<BlockNumber>) {
+        if self.is_allowed {
+            for block in blocks {
+                // SAFETY: the relation is open.
+                unsafe { pg_sys::PrefetchBuffer(self.rel, pg_sys::ForkNumber::MAIN_FORKNUM, block) };
+            }
+        }
+    }
+
+    /// Whoever reads the blocks waits for them.
+    ///
+    /// # Safety
+    /// None: later versions have one.
+    pub unsafe fn wait_for(&mut self, _count: u64) {}
+
+    /// Ends it.
+    ///
+    /// # Safety
+    /// None: later versions have one.
+    pub unsafe fn end(self) {}
 }

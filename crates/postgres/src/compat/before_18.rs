@@ -366,3 +366,14 @@ pub unsafe fn oldest_snapshots(_known: Option<Vec<Snapshot>>) -> Option<Vec<Snap
     // SAFETY: the caller's promise.
     Some(vec![unsafe { pg_sys::GetOldestSnapshot() }])
 }
+
+/// Takes a lock for the session if it gets it at once. Returns what the session knows of it, else null.
+///
+/// # Safety
+/// No transaction need be open. The session gives the lock back.
+pub unsafe fn lock_for_session(tag: &pg_sys::LOCKTAG, mode: pg_sys::LOCKMODE) -> *mut pg_sys::LOCALLOCK {
+    let mut own = std::ptr::null_mut();
+    // SAFETY: the caller's promise.
+    let got = unsafe { pg_sys::LockAcquireExtended(tag, mode, true, true, true, &raw mut own) };
+    if got == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL { std::ptr::null_mut() } else { own }
+}

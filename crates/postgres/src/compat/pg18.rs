@@ -18,6 +18,9 @@ pub use pruning::{PruneState, begin_pruning, matching_inputs};
 /// The option of a heap scan without which a bitmap scan passes over the rows of an all-visible page.
 pub const NEED_TUPLES: u32 = 0;
 
+/// The option of a read stream whose callback neither locks nor reads.
+pub const SIMPLE_CALLBACK: u32 = pg_sys::READ_STREAM_USE_BATCHING;
+
 /// Lets a bitmap scan read every block itself, one after another. The access method reads them all.
 pub fn read_each_block(_scan: &mut pg_sys::BitmapHeapScanState) {}
 
@@ -295,4 +298,15 @@ pub fn shown_tables(explain: &pg_sys::ExplainState) -> i32 {
 /// In a transaction.
 pub unsafe fn oldest_snapshots(known: Option<Vec<Snapshot>>) -> Option<Vec<Snapshot>> {
     known
+}
+
+/// Takes a lock for the session if it gets it at once. Returns what the session knows of it, else null.
+///
+/// # Safety
+/// No transaction need be open. The session gives the lock back.
+pub unsafe fn lock_for_session(tag: &pg_sys::LOCKTAG, mode: pg_sys::LOCKMODE) -> *mut pg_sys::LOCALLOCK {
+    let mut own = std::ptr::null_mut();
+    // SAFETY: the caller's promise.
+    let got = unsafe { pg_sys::LockAcquireExtended(tag, mode, true, true, true, &raw mut own, false) };
+    if got == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL { std::ptr::null_mut() } else { own }
 }

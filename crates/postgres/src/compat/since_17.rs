@@ -1,6 +1,9 @@
 //! PostgreSQL 17 and later. `before_17` has the same names.
 
-use std::ffi::c_int;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
 
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use pgrx::pg_sys::{
@@ -266,4 +269,102 @@ pub fn set_analyze<B: AnalyzedBlocks>(routine: &mut pg_sys::TableAmRoutine) {
         }
     }
     routine.scan_analyze_next_block = Some(next_block::<B>);
+}
+
+/// Blocks of a relation that are read into the server's buffers before somebody asks for them, by a read
+/// stream. It takes as much in hand at a time as the server's settings allow.
+pub struct BlocksAhead {
+    stream: *mut pg_sys::ReadStream,
+    /// Shared with the stream's callback.
+    named: Box<UnsafeCell<VecDeque<Range<BlockNumber>>>>,
+    /// The stream has come to the end of what was named by then.
+    at_end: bool,
+    /// Who holds the stream's pins: whoever runs the query.
+    owner: pg_sys::ResourceOwner,
+}
+
+impl BlocksAhead {
+    /// Nothing is named yet.
+    ///
+    /// # Safety
+    /// The relation stays open until `end`, and the current memory and resource owner live as long.
+    pub unsafe fn begin(rel: Relation) -> Self {
+        /// The next block. It owns nothing, and calls nothing of the server.
+        unsafe extern "C-unwind" fn next(
+            _stream: *mut pg_sys::ReadStream,
+            named: *mut c_void,
+            _for_buffer: *mut c_void,
+        ) -> BlockNumber {
+            // SAFETY: the list outlives the stream, and nobody else looks at it while the stream runs.
+            let named = unsafe { &mut *named.cast::<VecDeque<Range<BlockNumber>>>() };
+            while let Some(blocks) = named.front_mut() {
+                if let Some(block) = blocks.next() {
+                    return block;
+                }
+                named.pop_front();
+            }
+            pg_sys::InvalidBlockNumber
+        }
+        let named = Box::new(UnsafeCell::new(VecDeque::new()));
+        // SAFETY: the caller's promise.
+        unsafe {
+            let stream = pg_sys::read_stream_begin_relation(
+                (pg_sys::READ_STREAM_FULL | super::SIMPLE_CALLBACK) as c_int,
+                std::ptr::null_mut(),
+                rel,
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+                Some(next),
+                named.get().cast(),
+                0,
+            );
+            Self { stream, named, at_end: false, owner: pg_sys::CurrentResourceOwner }
+        }
+    }
+
+    /// Names blocks, to be read after those named before.
+    ///
+    /// # Safety
+    /// The relation has them.
+    pub unsafe fn name(&mut self, blocks: Range<BlockNumber>) {
+        self.named.get_mut().push_back(blocks);
+    }
+
+    /// Waits until so many more of the named blocks are in buffers.
+    ///
+    /// # Safety
+    /// Called between `begin` and `end`, by the same query.
+    pub unsafe fn wait_for(&mut self, count: u64) {
+        // SAFETY: the stream is open. Its pins are its owner's.
+        unsafe {
+            let owner = pg_sys::CurrentResourceOwner;
+            pg_sys::CurrentResourceOwner = self.owner;
+            if self.at_end {
+                pg_sys::read_stream_reset(self.stream);
+                self.at_end = false;
+            }
+            for _ in 0..count {
+                let page = pg_sys::read_stream_next_buffer(self.stream, std::ptr::null_mut());
+                if page == 0 {
+                    self.at_end = true;
+                    break;
+                }
+                pg_sys::ReleaseBuffer(page);
+            }
+            pg_sys::CurrentResourceOwner = owner;
+        }
+    }
+
+    /// Ends it, whatever was read. Not called after an ERROR: the server's abort releases everything.
+    ///
+    /// # Safety
+    /// As `wait_for`.
+    pub unsafe fn end(self) {
+        // SAFETY: the stream is open.
+        unsafe {
+            let owner = pg_sys::CurrentResourceOwner;
+            pg_sys::CurrentResourceOwner = self.owner;
+            pg_sys::read_stream_end(self.stream);
+            pg_sys::CurrentResourceOwner = owner;
+        }
+    }
 }

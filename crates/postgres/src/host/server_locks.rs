@@ -106,6 +106,12 @@ fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type
     }
 }
 
+/// What the server calls the lock on a table of this database.
+pub fn relation_tag(table: pg_sys::Oid) -> pg_sys::LOCKTAG {
+    // SAFETY: a plain number of the server's.
+    unsafe { lock_tag(table, 0, pg_sys::LockTagType::LOCKTAG_RELATION) }
+}
+
 unsafe fn lock_tag(
     table: pg_sys::Oid,
     block: BlockNumber,

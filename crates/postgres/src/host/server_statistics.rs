@@ -82,3 +82,12 @@ impl Usage {
         }
     }
 }
+
+/// Pages that this backend has read from outside its buffers, of tables that others see and of its own.
+pub fn pages_read() -> i64 {
+    // SAFETY: plain counters of this process.
+    unsafe {
+        let usage = &raw const pg_sys::pgBufferUsage;
+        (*usage).shared_blks_read + (*usage).local_blks_read
+    }
+}

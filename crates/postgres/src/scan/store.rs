@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use encodings::BlockCodecs;
-use pgrx::pg_sys::Relation;
+use pgrx::pg_sys::{self, Relation};
 use stripe::StripeReader;
 use stripe::scan::{RowsOut, Store, StripeInfo};
 use vector::{Error, Result};
@@ -18,6 +18,7 @@ use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::codecs::ServerCodecs;
+use crate::storage::read::pages_ahead::PagesAhead;
 use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 
 /// The stripes of a table that a snapshot sees.
@@ -26,15 +27,21 @@ pub struct OwnStripes {
     entries: Vec<StripeEntry>,
     /// Rows of them that are dead to the snapshot.
     dead: RefCell<Tombstones>,
+    ahead: PagesAhead,
 }
 
 impl OwnStripes {
     /// These stripes of a table, and those of their rows that are dead.
     ///
     /// # Safety
-    /// `rel` stays open, and what `dead` was made of alive, as long as this is used.
-    pub const unsafe fn new(rel: Relation, entries: Vec<StripeEntry>, dead: Tombstones) -> Self {
-        Self { rel, entries, dead: RefCell::new(dead) }
+    /// `rel` stays open, and what `dead` was made of and `memory` alive, as long as this is used.
+    pub unsafe fn new(
+        rel: Relation,
+        entries: Vec<StripeEntry>,
+        dead: Tombstones,
+        memory: pg_sys::MemoryContext,
+    ) -> Self {
+        Self { rel, entries, dead: RefCell::new(dead), ahead: PagesAhead::new(memory) }
     }
 
     /// How many stripes there are.
@@ -53,8 +60,9 @@ impl Store for OwnStripes {
 
     fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
         let entry = self.entries.get(at)?;
-        let StripeEntry { first_row, row_count, .. } = *entry;
-        Some(StripeInfo { first_row, row_count, summary: &entry.summary })
+        let StripeEntry { first_row, row_count, footer_offset, footer_length, .. } = *entry;
+        let footer = footer_offset..footer_offset.saturating_add(footer_length.into());
+        Some(StripeInfo { first_row, row_count, summary: &entry.summary, footer })
     }
 
     fn open(&self, at: usize) -> Result<Rc<StripeHandle>> {
@@ -91,5 +99,25 @@ impl Store for OwnStripes {
         pgrx::check_for_interrupts!();
         // SAFETY: a statement that changes rows may be what reads; no content lock is held.
         unsafe { delete_bitmap::yield_to_waiters() }
+    }
+
+    fn is_far(&self) -> bool {
+        self.ahead.is_far()
+    }
+
+    fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {
+        let Some(entry) = self.entries.get(at) else { return 0 };
+        // SAFETY: the promise of `new`.
+        unsafe { self.ahead.name(Open::of(self.rel), entry.run, ranges) }
+    }
+
+    fn await_ahead(&self, number: u64) {
+        // SAFETY: the promise of `new`.
+        unsafe { self.ahead.wait_for(number) }
+    }
+
+    fn stop_ahead(&self) {
+        // SAFETY: the promise of `new`; the scan calls it between two rows.
+        unsafe { self.ahead.stop() }
     }
 }

@@ -159,7 +159,8 @@ impl TableScan {
                 let (hot, entries, dead) = Hot::open(self.rel, self.snapshot, shared);
                 pg_sys::MemoryContextSwitchTo(previous);
                 self.hot = Some(hot);
-                self.stripes = Some(StripeScan::new(OwnStripes::new(self.rel, entries, dead)));
+                self.stripes =
+                    Some(StripeScan::new(OwnStripes::new(self.rel, entries, dead, (*state).es_query_cxt)));
             }
             let Some(stripes) = &mut self.stripes else { return };
             let column = |column: &Column| ScanColumn {
@@ -216,7 +217,9 @@ impl TableScan {
     /// # Safety
     /// Called once, when the node ends without an ERROR.
     pub unsafe fn close(&mut self) {
-        self.stripes = None;
+        if let Some(mut stripes) = self.stripes.take() {
+            stripes.rewind();
+        }
         if let Some(hot) = self.hot.take() {
             // SAFETY: the caller's promise.
             unsafe { hot.close() };

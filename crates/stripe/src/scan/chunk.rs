@@ -111,6 +111,21 @@ impl Place<'_> {
     }
 }
 
+/// Asks a chunk's statistics which clauses, by position, have to be asked of its rows. None if no row can
+/// pass.
+pub(super) fn clauses_to_ask(place: &Place<'_>, plan: &ChunkPlan) -> Result<Option<Vec<usize>>> {
+    let Place { reader, bytes, chunk, .. } = *place;
+    let mut asked = Vec::new();
+    for (at, (clause, prunes_only)) in plan.clauses.iter().zip(&plan.prunes_only).enumerate() {
+        match prune_chunk(reader, chunk, &clause.predicate, bytes)? {
+            Prune::NoRow => return Ok(None),
+            Prune::SomeRows if !prunes_only => asked.push(at),
+            Prune::SomeRows | Prune::AllRows => {}
+        }
+    }
+    Ok(Some(asked))
+}
+
 /// Asks a chunk's statistics. None if no row can pass, or if all rows are out. `out` gives the positions of
 /// rows that are out. It is asked only if some row can pass.
 pub(super) fn prune(
@@ -120,17 +135,10 @@ pub(super) fn prune(
     counters: &mut Counters,
 ) -> Result<Option<PrunedChunk>> {
     let Place { reader, bytes, chunk, .. } = *place;
-    let mut to_filter = Vec::new();
-    for (at, (clause, prunes_only)) in plan.clauses.iter().zip(&plan.prunes_only).enumerate() {
-        match prune_chunk(reader, chunk, &clause.predicate, bytes)? {
-            Prune::NoRow => {
-                counters.chunks_pruned += 1;
-                return Ok(None);
-            }
-            Prune::SomeRows if !prunes_only => to_filter.push(at),
-            Prune::SomeRows | Prune::AllRows => {}
-        }
-    }
+    let Some(to_filter) = clauses_to_ask(place, plan)? else {
+        counters.chunks_pruned += 1;
+        return Ok(None);
+    };
     counters.chunks_read += 1;
     let mut side = false;
     for clause in to_filter.iter().filter_map(|&at| plan.clauses.get(at)) {

@@ -9,10 +9,12 @@
 //! - `store`: the border
 //! - `plan`: what is done with every chunk; `request`: what a reader of vectors wants in addition
 //! - `walk`: goes through stripes and chunks in turn; `ranked`: begins with those that a sort wants first
+//! - `ahead`: tells the store which bytes come next, where they are far away
 //! - `chunk`, `pruned_chunk`: take one chunk through the steps; `batch_layout`: what a batch has of it
 //! - `summaries`: rows that need not be looked at
 //! - `counters`: what was read and left out
 
+mod ahead;
 mod batch_layout;
 mod chunk;
 mod counters;

@@ -123,6 +123,30 @@ impl ChunkPlan {
         self.columns.is_empty() && self.clauses.is_empty()
     }
 
+    /// The positions of columns that a chunk needs if rows of it pass the clauses at the positions `asked`.
+    pub(super) fn needed_columns(&self, asked: &[usize]) -> Vec<usize> {
+        let filtering = self.filtering_columns(asked);
+        let needed = |at: &usize| {
+            self.columns.get(*at).is_some_and(|column| column.wanted)
+                || self.derived.iter().any(|(of, _)| of == at)
+                || filtering.contains(at)
+        };
+        (0..self.columns.len()).filter(needed).collect()
+    }
+
+    /// Those of them that tell which rows pass.
+    pub(super) fn filtering_columns(&self, asked: &[usize]) -> Vec<usize> {
+        let filters = |index: usize| {
+            let mut clauses = asked.iter().filter_map(|&at| self.clauses.get(at));
+            clauses.any(|clause| clause.columns.contains(&index))
+        };
+        let filtering = |at: &usize| {
+            self.members.iter().any(|(of, _)| of == at)
+                || self.columns.get(*at).is_some_and(|column| filters(column.index))
+        };
+        (0..self.columns.len()).filter(filtering).collect()
+    }
+
     /// Where a column of the stripe is among those of the scan.
     pub(super) fn place(&self, index: usize) -> Option<usize> {
         self.columns.iter().position(|column| column.index == index)

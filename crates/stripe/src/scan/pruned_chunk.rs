@@ -99,19 +99,7 @@ impl PrunedChunk {
 
     /// Reads all column chunks that `run` may ask for (with `Place::fetch_for_later`).
     pub(super) fn read_all(&mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<()> {
-        let plan = Arc::clone(&self.plan);
-        let filtered = |index: usize| {
-            let mut clauses = self.to_filter.iter().filter_map(|&at| plan.clauses.get(at));
-            clauses.any(|clause| clause.columns.contains(&index))
-        };
-        let needed: Vec<usize> = (0..plan.columns.len())
-            .filter(|&at| {
-                let derived = plan.derived.iter().any(|(of, _)| *of == at);
-                let column = plan.columns.get(at);
-                let asked = plan.members.iter().any(|(of, _)| *of == at);
-                column.is_some_and(|column| column.wanted || derived || asked || filtered(column.index))
-            })
-            .collect();
+        let needed = self.plan.needed_columns(&self.to_filter);
         for at in needed {
             if self.parts.get(at).is_some_and(|part| part.logical.is_some()) {
                 self.part(at, fetch, counters)?;

@@ -14,7 +14,7 @@ use vector::{Error, Result};
 use crate::{StripeBytes, StripeReader};
 
 /// What a scan has to know of a stripe before it opens it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StripeInfo<'a> {
     /// Number of its first row. The numbers of the others follow one by one.
     pub first_row: u64,
@@ -22,6 +22,8 @@ pub struct StripeInfo<'a> {
     pub row_count: u32,
     /// Its statistics, as `write_summary` makes them.
     pub summary: &'a [u8],
+    /// Where its footer lies among its bytes. The footers of its columns come right before it.
+    pub footer: Range<u64>,
 }
 
 impl StripeInfo<'_> {
@@ -70,6 +72,26 @@ pub trait Store {
 
     /// Called before each stripe and chunk. Here a host looks whether the query was cancelled.
     fn pause(&self) {}
+
+    /// Whether bytes that were asked for since the last call were not in memory, so that reading ahead pays.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// These bytes of the stripe at this position will be asked for, after those that were named before. The
+    /// result is what `await_ahead` calls the last of them; later bytes have greater numbers.
+    fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {
+        let _ = (at, ranges);
+        0
+    }
+
+    /// The bytes up to this number are about to be asked for.
+    fn await_ahead(&self, number: u64) {
+        let _ = number;
+    }
+
+    /// What was named and not awaited will not be asked for.
+    fn stop_ahead(&self) {}
 }
 
 /// Which rows of a range of row numbers are out.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use vector::flow::{self, Batch, Edge};
 
+use super::ahead::{Ahead, Scanned};
 use super::batch_layout::{BatchLayout, ChunkUnit};
 use super::chunk::{self, LoadedChunk, Place};
 use super::counters::Counters;
@@ -57,6 +58,8 @@ pub struct StripeScan<S: Store> {
     current: Option<Reading<S::Stripe>>,
     /// What is left of the stripes, where a sort wants the first rows only.
     ranked: Option<Ranked<S>>,
+    /// What the store was told to read.
+    ahead: Ahead,
 }
 
 impl<S: Store> StripeScan<S> {
@@ -64,7 +67,7 @@ impl<S: Store> StripeScan<S> {
     pub fn new(store: S) -> Self {
         let codecs = store.codecs();
         let plan = Arc::new(ChunkPlan::new(Vec::new(), Vec::new(), Vec::new(), Vec::new(), codecs));
-        Self { store, plan, kept: Vec::new(), next: 0, current: None, ranked: None }
+        Self { store, plan, kept: Vec::new(), next: 0, current: None, ranked: None, ahead: Ahead::default() }
     }
 
     /// The store that it reads.
@@ -99,6 +102,8 @@ impl<S: Store> StripeScan<S> {
     pub fn rewind(&mut self) {
         self.next = 0;
         self.current = None;
+        self.ahead = Ahead::default();
+        self.store.stop_ahead();
     }
 
     /// From here on the chunk that can come first in this order is given first. After `start`.
@@ -202,7 +207,12 @@ impl<S: Store> StripeScan<S> {
             if reading.chunk >= reading.end {
                 continue;
             }
+            let end = turns.map(|_| reading.end);
+            let (store, plan, kept) = (&self.store, &*self.plan, self.kept.as_slice());
+            let scanned = Scanned { store, plan, kept, question: None, lazy: true, end };
+            self.ahead.before((reading.at, reading.chunk), &scanned);
             let loaded = self.load(reading.at, &reading.open, reading.chunk, counters)?;
+            self.ahead.count(loaded.is_some());
             reading.chunk += 1;
             self.current = Some(reading);
             if loaded.is_some() {
@@ -233,7 +243,14 @@ impl<S: Store> StripeScan<S> {
                 }
                 continue;
             };
+            if self.ranked.is_none() {
+                let (store, plan, kept) = (&self.store, &*self.plan, self.kept.as_slice());
+                let (question, lazy) = (question(plan, request), !request.threads());
+                let scanned = Scanned { store, plan, kept, question, lazy, end: None };
+                self.ahead.before((reading.at, chunk), &scanned);
+            }
             let piece = self.piece_of_chunk(&reading, chunk, request, layout, counters);
+            self.ahead.count(matches!(piece, Ok(Some(_))));
             let first_row = reading.first_row;
             if self.ranked.is_none() {
                 self.current = Some(reading);

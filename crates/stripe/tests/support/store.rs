@@ -1,6 +1,6 @@
 //! Stripes in memory as a store for the scan, and what they must give, for tests.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,14 +22,51 @@ pub struct Memory {
     pub out: Vec<Range<u64>>,
     /// How often bytes were read.
     pub reads: Rc<Cell<usize>>,
+    /// The device that they lie on.
+    pub device: Rc<Device>,
 }
 
-pub struct Bytes<'a>(&'a [u8], &'a Cell<usize>);
+/// What a scan says to a store whose bytes are far away.
+#[derive(Default)]
+pub struct Device {
+    pub is_far: Cell<bool>,
+    /// Bytes that were named: stripe, range, and how many bytes had been named by then.
+    named: RefCell<Vec<(usize, Range<u64>, u64)>>,
+    awaited: Cell<u64>,
+    /// The most bytes that were named and not awaited.
+    pub most_ahead: Cell<u64>,
+    /// Bytes that were read, and those of them that had been awaited.
+    pub read: Cell<u64>,
+    pub foreseen: Cell<u64>,
+}
+
+impl Device {
+    /// How many bytes were named.
+    pub fn named(&self) -> u64 {
+        self.named.borrow().last().map_or(0, |last| last.2)
+    }
+
+    fn read(&self, at: usize, range: &Range<u64>) {
+        let holds = |(stripe, named, number): &(usize, Range<u64>, u64)| {
+            let within = named.start <= range.start && range.end <= named.end;
+            *stripe == at && within && *number <= self.awaited.get()
+        };
+        let length = range.end - range.start;
+        self.read.set(self.read.get() + length);
+        if self.named.borrow().iter().any(holds) {
+            self.foreseen.set(self.foreseen.get() + length);
+        }
+    }
+}
+
+pub struct Bytes<'a>(&'a Memory, usize);
 
 impl StripeBytes for Bytes<'_> {
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
-        self.1.set(self.1.get() + 1);
-        out.extend_from_slice(&self.0[range.start as usize..range.end as usize]);
+        let Self(store, at) = *self;
+        store.reads.set(store.reads.get() + 1);
+        store.device.read(at, &range);
+        out.extend_from_slice(&store.stripes[at].1.bytes[range.start as usize..range.end as usize]);
         Ok(())
     }
 }
@@ -40,7 +77,9 @@ impl Store for Memory {
 
     fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
         let (first_row, stripe) = self.stripes.get(at)?;
-        Some(StripeInfo { first_row: *first_row, row_count: stripe.row_count, summary: &stripe.summary })
+        let footer = stripe.footer_offset..stripe.footer_offset + u64::from(stripe.footer_length);
+        let EncodedStripe { row_count, summary, .. } = stripe;
+        Some(StripeInfo { first_row: *first_row, row_count: *row_count, summary, footer })
     }
 
     fn open(&self, at: usize) -> Result<Rc<StripeReader>> {
@@ -53,7 +92,7 @@ impl Store for Memory {
     }
 
     fn bytes(&self, at: usize) -> Result<Bytes<'_>> {
-        Ok(Bytes(&self.stripes[at].1.bytes, &self.reads))
+        Ok(Bytes(self, at))
     }
 
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
@@ -71,6 +110,25 @@ impl Store for Memory {
 
     fn number(&self) -> u32 {
         7
+    }
+
+    fn is_far(&self) -> bool {
+        self.device.is_far.get()
+    }
+
+    fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {
+        let device = &self.device;
+        for range in ranges {
+            let number = device.named() + range.end - range.start;
+            device.named.borrow_mut().push((at, range.clone(), number));
+        }
+        device.most_ahead.set(device.most_ahead.get().max(device.named() - device.awaited.get()));
+        device.named()
+    }
+
+    fn await_ahead(&self, number: u64) {
+        assert!(number <= self.device.named(), "what was never named is awaited");
+        self.device.awaited.set(self.device.awaited.get().max(number));
     }
 }
 
@@ -156,7 +214,8 @@ impl Table {
 
     pub fn scan(&self) -> StripeScan<Memory> {
         let stripes = self.first_rows.iter().copied().zip(self.stripes.iter().cloned()).collect();
-        StripeScan::new(Memory { stripes, out: self.out.clone(), reads: Rc::default() })
+        let (reads, device) = (Rc::default(), Rc::default());
+        StripeScan::new(Memory { stripes, out: self.out.clone(), reads, device })
     }
 
     pub fn plan(&self, clauses: Vec<ScanClause>) -> ChunkPlan {

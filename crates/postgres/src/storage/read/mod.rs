@@ -1,7 +1,9 @@
 //! Stripes opened for reading.
 //!
 //! - `stripe_on_pages`: ties the pure reader of a stripe to the pages of a relation; open stripes are kept
+//! - `pages_ahead`: reads pages before a scan asks for them, where they come from a device
 //! - `kept_chunk`: values of single rows, and decoded chunks that are kept for the next look-up
 
 pub mod kept_chunk;
+pub mod pages_ahead;
 pub mod stripe_on_pages;

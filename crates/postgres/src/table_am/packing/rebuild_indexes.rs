@@ -9,7 +9,8 @@
 //! shows in the index itself: a sample of its pages tells how full they are. The pages of a new index are
 //! full, so the same index has no second turn soon.
 //!
-//! It does not begin while older transactions stay, and it does not wait long for one.
+//! It does not begin while older transactions stay, and it does not wait long for one. Whoever wants a lock
+//! that has to wait for it has its way at once (`host::give_way`).
 //!
 //! Invariants: the table keeps its indexes whatever happens. What a failed attempt leaves is invalid, and is
 //! dropped later.
@@ -24,6 +25,7 @@ use super::worker::{Table, on_table};
 use super::{settings, statistics};
 use crate::compat;
 use crate::host::buffer;
+use crate::host::give_way;
 use crate::host::relation::Open;
 
 /// Fewer blocks are not worth while: 4 MB.
@@ -60,8 +62,10 @@ pub(super) unsafe fn one(table: &Table) -> Option<bool> {
         }
         drop_leftovers(table.oid, &found.name);
         report(&format!("building index {}.{} anew", found.schema, found.name));
-        let done = rebuild(&found);
+        let lock = pg_sys::ShareUpdateExclusiveLock;
+        let done = give_way::while_nobody_waits(table.oid, lock, || rebuild(&found));
         drop_leftovers(table.oid, &found.name);
+        let Some(done) = done else { return Some(false) };
         done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
         Some(true)
     }
