@@ -59,7 +59,8 @@ def isolationtester(server, database):
     program = Path(server.pg_config("--pkglibdir")) / "pgxs/src/test/isolation/isolationtester"
     if not program.exists():
         raise ServerError(f"{program} is not there: install the server's development package")
-    # Some trees' programs know no place of libpq (see scripts/postgres.sh), and the machine's own may be older.
+    # Some trees' programs know no place of libpq (see scripts/postgres.sh), and the machine's own may be
+    # older.
     libraries = server.pg_config("--libdir")
     return ["env", f"LD_LIBRARY_PATH={libraries}", str(program), f"dbname={database} host={server.socket_dir} port={server.port} user={server.superuser}"]
 

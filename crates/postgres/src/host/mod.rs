@@ -7,8 +7,8 @@
 //!   guard, `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
 //! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
 //!   `table_counts` (statistics), `identity` (users)
-//! - what the server does for us: `server_locks`, `give_way`, `predicate_locks`, `catalogs`, `relation_file`, `wal`,
-//!   `heap_rewrite`, `partition_pruning`, `replication_slots`, `server_statistics`, `timeouts`
+//! - what the server does for us: `server_locks`, `give_way`, `predicate_locks`, `catalogs`, `relation_file`,
+//!   `wal`, `heap_rewrite`, `partition_pruning`, `replication_slots`, `server_statistics`, `timeouts`
 //! - nodes, rows and memory: `custom_node`, `slots`, `row_sort`, `memory`, `shared_memory`
 //! - without the server: `numbers`, `random`, `icu`, `worker` (threads)
 //!
