@@ -1,9 +1,10 @@
 """TPC-H from the device: each query with nothing in memory, beside the same one with everything there.
 
-Called by scripts/bench.sh device. SF (10) is the scale factor, RUNS (3) the runs of each query, QUERIES="T1 T6"
-asks only those; STEP is that of harness.suite (prepare, race, remove; nothing: all). The server has 1 GB of
-shared buffers. Before each cold run it is stopped and the system's page cache is dropped, which only root can
-do. Answers are compared with DuckDB's, as heap of this size takes its time; bench-tpch compares with heap's.
+Called by scripts/bench.sh device. SF (10) is the scale factor, RUNS (3) the runs of each query, QUERIES="T1
+T6" asks only those; STEP is that of harness.suite (prepare, race, remove; nothing: all). The server has 1 GB
+of shared buffers. Before each cold run it is stopped and the system's page cache is dropped, which only root
+can do. Answers are compared with DuckDB's, as heap of this size takes its time; bench-tpch compares with
+heap's.
 
 What counts is how fast bytes come: those that all processes of the server have read from the device, by the
 wall time of the cold run. Beside it stands what `dd` gets of lineitem's first segment, cold as well. Where a

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench,
 # or to target/pgN/bench on a server of another major version than 15.
-# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|small|cold|oltp|packing|loads|plans|encodings]
-# Default: all, which is sizes and events, then open-scan.
-# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, device.py, small.py,
-# cold_changes.py, oltp.py, packing.py, loads.py, open_scan.py, plans.py. PROFILE=dev takes the quick build.
+# Usage: scripts/bench.sh
+# [all|events|open-scan|tpch|clickbench|device|small|cold|oltp|packing|loads|plans|encodings] Default: all,
+# which is sizes and events, then open-scan. What each takes from the environment is said at its top:
+# bench/events.py, tpch.py, clickbench.py, device.py, small.py, cold_changes.py, oltp.py, packing.py,
+# loads.py, open_scan.py, plans.py. PROFILE=dev takes the quick build.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
