@@ -41,7 +41,9 @@ impl OwnStripes {
         dead: Tombstones,
         memory: pg_sys::MemoryContext,
     ) -> Self {
-        Self { rel, entries, dead: RefCell::new(dead), ahead: PagesAhead::new(memory) }
+        // SAFETY: the caller's promise.
+        let ahead = PagesAhead::new(unsafe { Open::of(rel) }, memory);
+        Self { rel, entries, dead: RefCell::new(dead), ahead }
     }
 
     /// How many stripes there are.
@@ -101,8 +103,8 @@ impl Store for OwnStripes {
         unsafe { delete_bitmap::yield_to_waiters() }
     }
 
-    fn is_far(&self) -> bool {
-        self.ahead.is_far()
+    fn reach(&self) -> u64 {
+        self.ahead.reach()
     }
 
     fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {

@@ -26,7 +26,7 @@ use crate::StripeReader;
 /// more, so that a device with a queue has work at the border.
 const WINDOWS: usize = 3;
 /// Bytes of the first window, and of the largest. Each is twice as large as the one before, because a reader
-/// may want the first rows only.
+/// may want the first rows only. A store may ask for smaller ones (`Store::reach`).
 const SMALLEST: u64 = 256 << 10;
 const LARGEST: u64 = 2 << 20;
 
@@ -80,7 +80,8 @@ pub(super) struct Scanned<'a, S: Store> {
 impl Ahead {
     /// Before the scan reads this chunk.
     pub(super) fn before<S: Store>(&mut self, at: At, scanned: &Scanned<'_, S>) {
-        if !scanned.store.is_far() {
+        let reach = scanned.store.reach();
+        if reach == 0 {
             if !self.windows.is_empty() {
                 scanned.store.stop_ahead();
                 let (chunks, with_rows) = (self.chunks, self.with_rows);
@@ -96,7 +97,7 @@ impl Ahead {
             self.windows.pop_front();
         }
         while self.windows.len() < WINDOWS && !self.at_end {
-            self.name_window(scanned);
+            self.name_window(reach, scanned);
         }
         if let Some(window) = self.windows.front_mut() {
             let (here, passed, chunks) = (window.ticket, window.passed, window.chunks.max(1));
@@ -113,8 +114,8 @@ impl Ahead {
         self.with_rows += u64::from(has_rows);
     }
 
-    fn name_window<S: Store>(&mut self, scanned: &Scanned<'_, S>) {
-        self.size = (self.size * 2).clamp(SMALLEST, LARGEST);
+    fn name_window<S: Store>(&mut self, reach: u64, scanned: &Scanned<'_, S>) {
+        self.size = (self.size * 2).clamp(SMALLEST, LARGEST).min(reach);
         let mut window = Window { first: self.next, ..Window::default() };
         let mut bytes = 0;
         while bytes < self.size {

@@ -73,9 +73,10 @@ pub trait Store {
     /// Called before each stripe and chunk. Here a host looks whether the query was cancelled.
     fn pause(&self) {}
 
-    /// Whether bytes that were asked for since the last call were not in memory, so that reading ahead pays.
-    fn is_far(&self) -> bool {
-        false
+    /// How many bytes may be named at a time (`read_ahead`). 0 while bytes that are asked for are in memory,
+    /// so that reading ahead does not pay.
+    fn reach(&self) -> u64 {
+        0
     }
 
     /// These bytes of the stripe at this position will be asked for, after those that were named before. The

@@ -112,8 +112,8 @@ impl Store for Memory {
         7
     }
 
-    fn is_far(&self) -> bool {
-        self.device.is_far.get()
+    fn reach(&self) -> u64 {
+        if self.device.is_far.get() { u64::MAX } else { 0 }
     }
 
     fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {

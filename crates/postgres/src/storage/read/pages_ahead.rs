@@ -24,8 +24,14 @@ use crate::storage::file::pages::BlockRun;
 /// So many chunks in a row without a page from outside the buffers mean that pages are near.
 const NEAR: u32 = 8;
 
+/// The part of the server's buffers that is named at a time. Others use them, too, and what was read ahead
+/// has to stay until the scan comes to it.
+const SHARE: u64 = 32;
+
 /// What a scan reads ahead.
 pub struct PagesAhead {
+    /// The most bytes to name at a time.
+    most: u64,
     /// The memory that lives as long as the scan.
     memory: pg_sys::MemoryContext,
     blocks: RefCell<Option<BlocksAhead>>,
@@ -39,9 +45,14 @@ pub struct PagesAhead {
 }
 
 impl PagesAhead {
-    /// For a scan that begins. `memory` lives as long as it.
-    pub fn new(memory: pg_sys::MemoryContext) -> Self {
+    /// For a scan of a table that begins. `memory` lives as long as it. Pages of temporary tables are not
+    /// read ahead: a session has few buffers for them, and a read stream may pin them all.
+    pub fn new(rel: Open, memory: pg_sys::MemoryContext) -> Self {
+        // SAFETY: a plain number of the server's.
+        let buffers = u64::try_from(unsafe { pg_sys::NBuffers }).unwrap_or(0);
+        let page = PAYLOAD_BYTES as u64;
         Self {
+            most: if rel.is_local() { 0 } else { (buffers / SHARE).max(1) * page },
             memory,
             blocks: RefCell::default(),
             named: Cell::new(0),
@@ -51,12 +62,12 @@ impl PagesAhead {
         }
     }
 
-    /// Whether pages come from outside the server's buffers.
-    pub fn is_far(&self) -> bool {
+    /// The most bytes to name at a time. 0 if pages do not come from outside the server's buffers.
+    pub fn reach(&self) -> u64 {
         let reads = server_statistics::pages_read();
         let near = if reads == self.reads.replace(reads) { self.near.get().saturating_add(1) } else { 0 };
         self.near.set(near);
-        near < NEAR
+        if near < NEAR { self.most } else { 0 }
     }
 
     /// Names bytes of a stripe that lies in `run`. Returns how many blocks were named so far.
