@@ -16,7 +16,8 @@ use super::keys::{self, Keys, first};
 use super::scope::{Scope, Sets};
 use super::sort::{self, Key};
 use super::{
-    Context, Order, Relation, decline, expressions, input, percentiles, scan, target_list, targets, types,
+    Context, Order, Relation, constants, decline, expressions, input, percentiles, scan, target_list,
+    targets, types,
 };
 use crate::host::tree::{self, EqualColumn, Typed};
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -28,6 +29,8 @@ struct Grouping<'a> {
     columns: Vec<EqualColumn>,
     /// Grouping sets, each by columns of the input; None for one grouping by all of them.
     sets: Option<Vec<Vec<i16>>>,
+    /// No rows make no group: the query groups, by whatever is left of its columns. Else no rows make one.
+    by_query: bool,
     /// Whether groups come in the order of the rows they are made of.
     sorted: bool,
     /// Groups that the planner expects, before HAVING.
@@ -60,9 +63,10 @@ pub fn aggregate(
         }
     }
     let sorted = agg.aggstrategy == pg_sys::AggStrategy::AGG_SORTED && chain.is_empty();
+    let by_query = agg.aggstrategy != pg_sys::AggStrategy::AGG_PLAIN;
     let sets = (!sets.is_empty()).then_some(sets);
     let expected = agg.numGroups as f64;
-    grouped(context, &Grouping { plan: agg.plan(), columns, sets, sorted, expected }, order)
+    grouped(context, &Grouping { plan: agg.plan(), columns, sets, by_query, sorted, expected }, order)
 }
 
 /// A Group node: GROUP BY without aggregates over sorted rows.
@@ -72,7 +76,9 @@ pub fn group(
     order: Order,
 ) -> Result<Relation, Reason> {
     let (plan, columns) = (group.plan(), group.columns().collect());
-    grouped(context, &Grouping { plan, columns, sets: None, sorted: true, expected: plan.plan_rows }, order)
+    let expected = plan.plan_rows;
+    let grouping = Grouping { plan, columns, sets: None, by_query: true, sorted: true, expected };
+    grouped(context, &grouping, order)
 }
 
 fn grouped(context: &mut Context<'_>, grouping: &Grouping<'_>, order: Order) -> Result<Relation, Reason> {
@@ -103,7 +109,11 @@ fn grouped(context: &mut Context<'_>, grouping: &Grouping<'_>, order: Order) -> 
         return decline("more groups by values that only the server compares than there is memory for");
     }
     let mut known: Vec<_> = groups.iter().map(|column| column.attno).zip(keys.values()).collect();
-    let Keys { keys, shown: mut aggregates, .. } = keys;
+    let Keys { mut keys, shown: mut aggregates, .. } = keys;
+    if keys.is_empty() && grouping.by_query && grouping.sets.is_none() {
+        // The server leaves out columns that a condition holds to one value.
+        keys.push(constants::boolean(true));
+    }
     for attno in others {
         let (column_type, value) = column(attno)?;
         known.push((attno, Expression::Column(keys.len() + aggregates.len())));
