@@ -277,8 +277,6 @@ pub struct BlocksAhead {
     stream: *mut pg_sys::ReadStream,
     /// Shared with the stream's callback.
     named: Box<UnsafeCell<VecDeque<Range<BlockNumber>>>>,
-    /// The stream has come to the end of what was named by then.
-    at_end: bool,
     /// Who holds the stream's pins: whoever runs the query.
     owner: pg_sys::ResourceOwner,
 }
@@ -317,7 +315,7 @@ impl BlocksAhead {
                 named.get().cast(),
                 0,
             );
-            Self { stream, named, at_end: false, owner: pg_sys::CurrentResourceOwner }
+            Self { stream, named, owner: pg_sys::CurrentResourceOwner }
         }
     }
 
@@ -338,17 +336,18 @@ impl BlocksAhead {
         unsafe {
             let owner = pg_sys::CurrentResourceOwner;
             pg_sys::CurrentResourceOwner = self.owner;
-            if self.at_end {
-                pg_sys::read_stream_reset(self.stream);
-                self.at_end = false;
-            }
-            for _ in 0..count {
+            let mut left = count;
+            while left > 0 {
                 let page = pg_sys::read_stream_next_buffer(self.stream, std::ptr::null_mut());
-                if page == 0 {
-                    self.at_end = true;
+                if page != 0 {
+                    pg_sys::ReleaseBuffer(page);
+                    left -= 1;
+                // It had come to the end of what was named by then.
+                } else if !self.named.get_mut().is_empty() {
+                    pg_sys::read_stream_reset(self.stream);
+                } else {
                     break;
                 }
-                pg_sys::ReleaseBuffer(page);
             }
             pg_sys::CurrentResourceOwner = owner;
         }

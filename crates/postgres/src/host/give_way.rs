@@ -7,7 +7,8 @@
 //!
 //! A thread of the worker's looks at the lock's counters, because the worker's own thread sleeps in the
 //! server. It reads two numbers of shared memory, and sends the process the signal that cancels a statement.
-//! Invariant: the process holds the lock for as long as the thread runs, so the server keeps it in its place.
+//! Invariant: nothing is done between the end of the work and the end of the thread. An ERROR of the work
+//! gives the lock back, and the thread may read it for a moment after that: shared memory stays where it is.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -18,9 +19,9 @@ use super::{server_locks, worker};
 use crate::compat;
 
 /// The longest time between two looks, in milliseconds. Within it a user's wait is not noticed.
-const LONGEST: i32 = 200;
+const LONGEST: i32 = 100;
 /// So many looks at least before the server looks for a deadlock.
-const LOOKS: i32 = 5;
+const LOOKS: i32 = 8;
 
 /// A lock of this session that somebody else may wait for.
 struct Watched(*mut LOCK);
@@ -31,7 +32,7 @@ unsafe impl Send for Watched {}
 impl Watched {
     /// Whether somebody waits. The numbers may be those of two moments, which the next look sets right.
     fn has_waiters(&self) -> bool {
-        // SAFETY: the lock stays in its place, as the process holds it.
+        // SAFETY: shared memory stays mapped. The lock stays in its place while the process holds it.
         unsafe {
             let requested = (&raw const (*self.0).nRequested).read_volatile();
             requested > (&raw const (*self.0).nGranted).read_volatile()
@@ -53,10 +54,14 @@ pub unsafe fn while_nobody_waits<T>(table: Oid, mode: u32, what: impl FnOnce() -
         let (done, is_done) = channel::<()>();
         let process = libc::getpid();
         let thread = worker::spawn("colonnade gives way", move || {
+            let mut before = false;
             while is_done.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                if watched.has_waiters() {
+                // Twice in a row: a lock that is just being granted has the same numbers for a moment.
+                let now = watched.has_waiters();
+                if now && before {
                     libc::kill(process, libc::SIGINT);
                 }
+                before = now;
             }
         });
         let result = what();
@@ -65,7 +70,12 @@ pub unsafe fn while_nobody_waits<T>(table: Oid, mode: u32, what: impl FnOnce() -
         if let Ok(thread) = thread {
             drop(thread.join());
         }
-        pg_sys::LockRelease(&raw const tag, mode, true);
+        // A signal for the work may have come after its end.
+        pg_sys::QueryCancelPending = 0;
+        // The end of a transaction by an ERROR gives back the session's locks, too.
+        if server_locks::holds_lock(table, mode as u32) {
+            pg_sys::LockRelease(&raw const tag, mode, true);
+        }
         Some(result)
     }
 }

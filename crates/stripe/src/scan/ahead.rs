@@ -30,6 +30,9 @@ const WINDOWS: usize = 3;
 const SMALLEST: u64 = 256 << 10;
 const LARGEST: u64 = 2 << 20;
 
+/// Chunks of one window at most. Those that are not read add no bytes, and looking at statistics takes time.
+const MOST_CHUNKS: u64 = 64;
+
 /// The place of a chunk: position of its stripe, and its number there.
 pub(super) type At = (usize, u32);
 
@@ -118,12 +121,14 @@ impl Ahead {
         self.size = (self.size * 2).clamp(SMALLEST, LARGEST).min(reach);
         let mut window = Window { first: self.next, ..Window::default() };
         let mut bytes = 0;
-        while bytes < self.size {
+        while bytes < self.size && window.chunks < MOST_CHUNKS {
+            scanned.store.pause();
             let (mut at, mut chunk) = self.next;
             while scanned.kept.get(at) == Some(&false) {
                 (at, chunk) = (at + 1, 0);
             }
-            let named = self.name_stripe((at, chunk), self.size - bytes, scanned);
+            let enough = (self.size - bytes, MOST_CHUNKS - window.chunks);
+            let named = self.name_stripe((at, chunk), enough, scanned);
             // A problem is met again by the scan itself.
             let Ok(Some(named)) = named else {
                 self.at_end = true;
@@ -133,7 +138,7 @@ impl Ahead {
             window.chunks += named.chunks;
             window.ticket = window.ticket.max(named.ticket);
             self.next = named.next;
-            if scanned.end.is_some() && named.next.0 > at {
+            if scanned.end.is_some_and(|end| named.next >= (at, end)) {
                 self.at_end = true;
                 break;
             }
@@ -143,16 +148,19 @@ impl Ahead {
         }
     }
 
-    /// Names chunks of one stripe, from one on, until they have this many bytes. None past the last stripe.
+    /// Names chunks of one stripe, from one on, until they have this many bytes, or are as many. None past
+    /// the last stripe.
     fn name_stripe<S: Store>(
         &mut self,
         (at, from): At,
-        enough: u64,
+        (enough, most): (u64, u64),
         scanned: &Scanned<'_, S>,
     ) -> Result<Option<Named>> {
         let Scanned { store, plan, question, .. } = scanned;
         let Some(info) = store.stripe(at) else { return Ok(None) };
-        let mut named = Named { next: (at + 1, 0), ..Named::default() };
+        // What comes after a part of a stripe is its next part.
+        let next = scanned.end.map_or((at + 1, 0), |end| (at, end));
+        let mut named = Named { next, ..Named::default() };
         let live = || {
             let out = positions_out(*store, info.rows()).len();
             info.row_count.saturating_sub(u32::try_from(out).unwrap_or(u32::MAX))
@@ -160,6 +168,7 @@ impl Ahead {
         if let Some(question) = question
             && let OfSummary::Known(_) = question.of_summary(info.summary, info.row_count, live)?
         {
+            named.chunks = 1;
             return Ok(Some(named));
         }
         let (open, bytes) = (store.open(at)?, store.bytes(at)?);
@@ -176,7 +185,7 @@ impl Ahead {
         }
         let end = scanned.end.unwrap_or(u32::MAX).min(reader.chunk_count());
         for chunk in from..end {
-            if named.bytes >= enough {
+            if named.bytes >= enough || named.chunks >= most {
                 named.next = (at, chunk);
                 break;
             }
