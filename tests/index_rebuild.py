@@ -5,11 +5,9 @@ Packed rows get index entries while their old ones are there, so a btree has twi
 after an UPDATE of all rows.
 """
 
-import os
 import time
 
 from harness.checks import Checks
-from harness.server import fresh_server
 from harness.session import SqlError
 
 ROWS = 300_000
@@ -107,13 +105,9 @@ def rebuilt(server):
 
 
 def main():
-    server = fresh_server("index-rebuild", os.environ["COLONNADE_STAGE"], SETTINGS)
-    try:
+    with checks.server(SETTINGS) as server:
         server.create_database(DATABASE)
         rebuilt(server)
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

@@ -2,10 +2,9 @@
 before that nobody. Functions of the owner's that maintenance calls run as the owner.
 """
 
-import os
 
 from harness.checks import Checks
-from harness.server import fresh_server, major
+from harness.server import major
 from harness.session import SqlError
 
 MAKE = """
@@ -45,9 +44,8 @@ def outcome(server, role, statement):
 
 def main():
     settings = {"autovacuum": "off", "colonnade.packing": "off"}
-    server = fresh_server("maintain_privilege", os.environ["COLONNADE_STAGE"], settings=settings)
     checks = Checks("maintain_privilege")
-    try:
+    with checks.server(settings) as server:
         server.create_database("db")
         server.sql(MAKE, "db")
         has_privilege = major() >= 17
@@ -74,9 +72,6 @@ def main():
         outcome(server, "keeper", "VACUUM t")
         left = server.sql(stripes, "db")
         checks.say("VACUUM of who has MAINTAIN takes dead stripes out", left == ("0" if has_privilege else "1"), left)
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

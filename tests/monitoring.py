@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 from harness.checks import Checks
-from harness.server import ROOT, TARGET, ServerError, fresh_server
+from harness.server import ROOT, TARGET, ServerError
 
 QUERIES, DASHBOARD = ROOT / "monitoring/postgres_exporter.yaml", ROOT / "monitoring/grafana.json"
 PACKAGE = "prometheus-postgres-exporter"
@@ -102,9 +102,8 @@ def served(server, found, binary):
 
 
 def main():
-    server = fresh_server("monitoring", os.environ["COLONNADE_STAGE"], {"colonnade.packing": "off"})
     checks = Checks("monitoring")
-    try:
+    with checks.server({"colonnade.packing": "off"}) as server:
         server.create_database("one")
         server.sql("CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE TABLE secret (k int) USING colcompress; INSERT INTO secret SELECT generate_series(1, 700); CALL engine.colcompress_repack('secret')", "one")
         found = queries()
@@ -118,9 +117,6 @@ def main():
                 served(server, found, binary)
             else:
                 tell("not tried: apt does not give it")
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

@@ -4,13 +4,11 @@ packing = false, and databases with a slot that would see rows deleted, are left
 was set for later are sorted; the pages that rows leave are used again; it steps aside for DROP DATABASE and
 DDL, outlives errors and DROP EXTENSION, and stops with the server."""
 
-import os
 import re
 import threading
 import time
 
 from harness.checks import Checks
-from harness.server import fresh_server
 from harness.session import SqlError
 
 ROWS, SESSIONS, FILLS = 6000, 3, 2
@@ -252,18 +250,14 @@ def stops(server):
 
 
 def main():
-    server = fresh_server("packing", os.environ["COLONNADE_STAGE"], SETTINGS)
     checks = Checks("packing")
-    try:
+    with checks.server(SETTINGS) as server:
         for database in ("one", "two"):
             server.create_database(database)
         server.sql("CREATE TABLE t (k int PRIMARY KEY, v text, n int) USING colcompress WITH (orderby = 'n'); CREATE INDEX ON t (n)", "one")
         for part in (is_default, busy_table, left_alone, switched_off, replicated, space, torn, sorts, steps_aside, is_dropped, stops):
             with checks.part(part.__name__):
                 part(server)
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

@@ -2,11 +2,10 @@
 background and by CALL; it says why a table is not packed; who may see it; what a restart, a crash, DROP TABLE
 and an OID that is used again make of it; and the lines in the log (colonnade.log_packing_min_duration)."""
 
-import os
 import time
 
 from harness.checks import Checks
-from harness.server import ServerError, as_server_user, fresh_server, run
+from harness.server import ServerError, as_server_user, run
 
 SETTINGS = {"colonnade.packing": "on", "colonnade.packing_naptime": "1", "colonnade.packing_rows": "500", "colonnade.log_packing_min_duration": "0"}
 
@@ -175,16 +174,12 @@ def is_silent(server):
 
 
 def main():
-    server = fresh_server("packing-statistics", os.environ["COLONNADE_STAGE"], SETTINGS)
     checks = Checks("packing_statistics")
-    try:
+    with checks.server(SETTINGS) as server:
         server.create_database("one")
         for part in (counts_calls, counts_rounds, counts_committed, tells_why, keeps_rights, is_silent, outlives_restarts):
             with checks.part(part.__name__, (AssertionError, ServerError)):
                 part(server)
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

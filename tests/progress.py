@@ -1,12 +1,11 @@
 """What the server's progress views and engine.packing_progress show while our tables are rewritten, indexed
 and packed: each work is stopped by a function of an index that waits for a lock."""
 
-import os
 import threading
 import time
 
 from harness.checks import Checks
-from harness.server import ServerError, fresh_server
+from harness.server import ServerError
 
 WAITS = """CREATE FUNCTION waits(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN
                IF k = 6500 THEN PERFORM pg_advisory_lock(7); PERFORM pg_advisory_unlock(7); END IF; RETURN k; END$$;
@@ -83,17 +82,13 @@ def cancelled_repack(server):
 
 
 def main():
-    server = fresh_server("progress", os.environ["COLONNADE_STAGE"], {"colonnade.packing": "off"})
     checks = Checks("progress")
-    try:
+    with checks.server({"colonnade.packing": "off"}) as server:
         server.create_database("one")
         server.sql(WAITS, "one")
         for part in (create_index, merge, repack, cancelled_repack):
             with checks.part(part.__name__, (AssertionError, ServerError)):
                 part(server)
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

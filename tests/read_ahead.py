@@ -5,10 +5,9 @@ a cancel, a rolled back savepoint. Nothing is left behind: no pin, no warning in
 that the version has is tried, and reading one page at a time.
 """
 
-import os
 
 from harness.checks import Checks
-from harness.server import fresh_server, major
+from harness.server import major
 from harness.session import SqlError
 
 DATABASE = "far"
@@ -94,8 +93,7 @@ def reads_long_runs(server, way):
 
 
 def main():
-    server = fresh_server("read-ahead", os.environ["COLONNADE_STAGE"], SETTINGS)
-    try:
+    with checks.server(SETTINGS) as server:
         server.create_database(DATABASE)
         server.sql(SETUP, DATABASE)
         checks.say("the premise: the table is larger than the buffers", int(server.sql("SELECT pg_table_size('columns')", DATABASE)) > 12 << 20)
@@ -112,9 +110,6 @@ def main():
         log = server.log.read_text()
         bad = [line for line in log.splitlines() if "WARNING" in line or "leak" in line or "PANIC" in line]
         checks.say("no warning in the log", not bad, bad[:3])
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

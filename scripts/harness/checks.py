@@ -3,7 +3,10 @@
 Who calls it: the programs below tests/.
 """
 
+import os
 from contextlib import contextmanager
+
+from .server import fresh_server
 
 
 class Checks:
@@ -30,6 +33,17 @@ class Checks:
             self.say(what, False, error)
         else:
             self.say(" ".join([what, *(f"({text})" for text in told)]), True)
+
+    @contextmanager
+    def server(self, settings=None):
+        """A new server with the staged extension, for the whole program. Its log is shown where something
+        failed."""
+        server = fresh_server(self.program, os.environ["COLONNADE_STAGE"], settings)
+        try:
+            yield server
+            self.show_log(server)
+        finally:
+            server.destroy()
 
     def show_log(self, server):
         """The end of the server's log, where something failed."""

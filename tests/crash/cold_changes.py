@@ -18,7 +18,6 @@ import threading
 import time
 
 from harness.checks import Checks
-from harness.server import fresh_server
 from harness.session import SqlError
 from harness.standby import make_standby, promote, wait_for_replay
 
@@ -328,9 +327,8 @@ def standby(server, kept):
 def main():
     settings = {"wal_level": "replica", "max_wal_senders": "5", "wal_keep_size": "1GB", "max_prepared_transactions": "10", "deadlock_timeout": "50ms",
                 "autovacuum": "off", "colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "100"}
-    server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
     checks, kept = Checks("cold_changes", SEED), []
-    try:
+    with checks.server(settings) as server:
         server.create_database("crash")
         server.sql(SETUP, "crash")
         for number in range(ROUNDS):
@@ -343,9 +341,6 @@ def main():
             standby(server, kept)
             assert joined, "the premise: no stripes were joined"
             tell(f"{len(joined)} stripes were joined")
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

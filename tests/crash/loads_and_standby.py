@@ -11,7 +11,6 @@ import threading
 import time
 
 from harness.checks import Checks
-from harness.server import fresh_server
 from harness.session import SqlError
 from harness.standby import make_standby, promote, wait_for_replay
 
@@ -203,9 +202,8 @@ def main():
     # locked (hashbucketcleanup), so the record's checksum may be wrong, and recovery ends there.
     settings = {"wal_level": "replica", "max_wal_senders": "5", "autovacuum_naptime": "2s", "max_wal_size": "4GB",
                 "wal_consistency_checking": "heap,heap2,btree,sequence" if LONG else "heap,heap2"}
-    server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
     checks = Checks("loads_and_standby")
-    try:
+    with checks.server(settings) as server:
         server.create_database("crash")
         server.sql(SETUP, "crash")
         for number in range(ROUNDS):
@@ -215,9 +213,6 @@ def main():
                 break
         with checks.part("standby"):
             standby(server)
-        checks.show_log(server)
-    finally:
-        server.destroy()
     return checks.status()
 
 

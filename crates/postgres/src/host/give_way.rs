@@ -1,14 +1,16 @@
 //! Giving way: a process that keeps a lock on a table for long is cancelled soon after somebody else wants a
 //! lock that has to wait for it.
 //!
-//! Used by packing's worker for what may wait for other transactions itself. The server looks for a deadlock
-//! when somebody has waited for `deadlock_timeout`, and who looks is who loses. So whoever waits for the
-//! worker would lose, where the worker waits for its snapshot. The worker has to go before that.
+//! Used by packing's worker while it builds an index anew, which waits for other transactions. A session may
+//! hold a snapshot that the worker waits for, and then wait for the worker's lock. After `deadlock_timeout` the
+//! server would end that session, because a deadlock ends whoever finds it. So the worker goes before that.
 //!
-//! A thread of the worker's looks at the lock's counters, because the worker's own thread sleeps in the
-//! server. It reads two numbers of shared memory, and sends the process the signal that cancels a statement.
-//! Invariant: nothing is done between the end of the work and the end of the thread. An ERROR of the work
-//! gives the lock back, and the thread may read it for a moment after that: shared memory stays where it is.
+//! The worker's own thread sleeps in the server. Therefore a second thread looks at the lock's counters. It
+//! reads two numbers of shared memory, and sends the process the signal that cancels a statement.
+//!
+//! Invariant: the process holds the lock while the work runs, so the server keeps it in its place. An ERROR of
+//! the work gives the lock back. Until the thread ends it may then read numbers of another lock. A signal that
+//! comes of it is forgotten before anything else begins.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -18,9 +20,9 @@ use pgrx::pg_sys::{self, LOCK, LOCKMODE, Oid};
 use super::{server_locks, worker};
 use crate::compat;
 
-/// The longest time between two looks, in milliseconds. Within it a user's wait is not noticed.
+/// The longest time between two looks, in milliseconds.
 const LONGEST: i32 = 100;
-/// So many looks at least before the server looks for a deadlock.
+/// So many looks at least within `deadlock_timeout`. Two of them have to see somebody wait.
 const LOOKS: i32 = 8;
 
 /// A lock of this session that somebody else may wait for.
@@ -32,7 +34,7 @@ unsafe impl Send for Watched {}
 impl Watched {
     /// Whether somebody waits. The numbers may be those of two moments, which the next look sets right.
     fn has_waiters(&self) -> bool {
-        // SAFETY: shared memory stays mapped. The lock stays in its place while the process holds it.
+        // SAFETY: shared memory stays mapped.
         unsafe {
             let requested = (&raw const (*self.0).nRequested).read_volatile();
             requested > (&raw const (*self.0).nGranted).read_volatile()
@@ -47,7 +49,7 @@ impl Watched {
 /// No transaction is open before and after. SIGINT cancels what this process does.
 pub unsafe fn while_nobody_waits<T>(table: Oid, mode: u32, what: impl FnOnce() -> T) -> Option<T> {
     let (tag, mode) = (server_locks::relation_tag(table), mode as LOCKMODE);
-    // SAFETY: the lock is given back by the session that took it; the thread ends before.
+    // SAFETY: the session gives back the lock that it took. The thread has ended by then.
     unsafe {
         let watched = Watched(compat::lock_for_session(&tag, mode).as_ref()?.lock);
         let pause = Duration::from_millis((pg_sys::DeadlockTimeout / LOOKS).clamp(1, LONGEST) as u64);

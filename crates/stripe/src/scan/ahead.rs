@@ -8,8 +8,9 @@
 //! Chunks that statistics rule out or answer for are not named. A scan that looks at other columns only where
 //! rows pass its clauses names these columns once most chunks have such rows.
 //!
-//! Invariant: what is named changes when bytes are read, and nothing else. A stripe that cannot be opened is
-//! not named: the scan meets it later, and raises the error.
+//! Invariant: what is named decides when bytes are read, and never which rows come. A stripe that cannot be
+//! opened is not named: the scan meets it later, and raises the error. A host may raise an error for damaged
+//! bytes earlier than the scan would.
 
 use std::collections::VecDeque;
 use std::ops::Range;
