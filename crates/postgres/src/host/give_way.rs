@@ -2,15 +2,16 @@
 //! lock that has to wait for it.
 //!
 //! Used by packing's worker while it builds an index anew, which waits for other transactions. A session may
-//! hold a snapshot that the worker waits for, and then wait for the worker's lock. After `deadlock_timeout` the
-//! server would end that session, because a deadlock ends whoever finds it. So the worker goes before that.
+//! hold a snapshot that the worker waits for, and then wait for the worker's lock. After `deadlock_timeout`
+//! the server would end that session, because a deadlock ends whoever finds it. So the worker goes before
+//! that.
 //!
 //! The worker's own thread sleeps in the server. Therefore a second thread looks at the lock's counters. It
 //! reads two numbers of shared memory, and sends the process the signal that cancels a statement.
 //!
-//! Invariant: the process holds the lock while the work runs, so the server keeps it in its place. An ERROR of
-//! the work gives the lock back. Until the thread ends it may then read numbers of another lock. A signal that
-//! comes of it is forgotten before anything else begins.
+//! Invariant: the process holds the lock while the work runs, so the server keeps it in its place. An ERROR
+//! of the work gives the lock back. Until the thread ends it may then read numbers of another lock. A signal
+//! that comes of it is forgotten before anything else begins.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
