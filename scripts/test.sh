@@ -12,6 +12,7 @@
 #   clients       runs the Python of docs/clients.md with packages from PyPI
 #   upgrades      pg_upgrade between majors (PAIRS='15-17 17-18' MODES='copy link'); it builds for each
 #   packages      tests/packages.py on the optimised build (PG_MAJORS='15 16 17 18'); it installs lintian
+# NO_BUILD=1 tests what is built already.
 # TESTS='NAME FOLDER FOLDER/NAME' limits the suites of files to those; ACCEPT=1 writes what they print as
 # expected.
 set -euo pipefail
@@ -38,9 +39,11 @@ if [[ " ${suites[*]} " == *" upgrades "* ]]; then
         PG_CONFIG='' PG=$major "$ROOT/scripts/build.sh" "$profile"
     done
 fi
+tests=
+if [[ " ${suites[*]} " == *"units "* ]]; then tests=tests; fi
 for suite in "${suites[@]}"; do
     if [[ $suite != *units ]]; then
-        "$ROOT/scripts/build.sh" "$profile"
+        if [ -z "${NO_BUILD:-}" ]; then "$ROOT/scripts/build.sh" "$profile" $tests; fi
         stage=$("$ROOT/scripts/stage.sh" "$profile")
         break
     fi
