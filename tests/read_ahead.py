@@ -11,8 +11,8 @@ from harness.server import major
 from harness.session import SqlError
 
 DATABASE = "far"
-ROWS = 600_000
-SETTINGS = {"shared_buffers": "6MB", "autovacuum": "off", "max_connections": "10", "max_wal_senders": "2", "max_parallel_workers_per_gather": "0", "log_min_messages": "warning"}
+ROWS = 800_000
+SETTINGS = {"shared_buffers": "8MB", "autovacuum": "off", "max_connections": "10", "max_wal_senders": "2", "max_parallel_workers_per_gather": "0", "log_min_messages": "warning"}
 WAYS = {15: ["effective_io_concurrency=16", "effective_io_concurrency=0"],
         17: ["effective_io_concurrency=16", "effective_io_concurrency=0", "effective_io_concurrency=1;io_combine_limit=1"],
         18: ["io_method=worker", "io_method=sync", "io_method=worker;io_combine_limit=1"]}
@@ -96,7 +96,7 @@ def main():
     with checks.server(SETTINGS) as server:
         server.create_database(DATABASE)
         server.sql(SETUP, DATABASE)
-        checks.say("the premise: the table is larger than the buffers", int(server.sql("SELECT pg_table_size('columns')", DATABASE)) > 8 << 20)
+        checks.say("the premise: the table is larger than the buffers", int(server.sql("SELECT pg_table_size('columns')", DATABASE)) > 12 << 20)
         ways = WAYS[max(version for version in WAYS if version <= major())]
         readers = list(enumerate(READERS))
         for way in ways:
