@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-encodings clean
+.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -104,6 +104,9 @@ bench-clickbench: ## 43 questions to a table of 105 columns on the same three (R
 
 bench-device: ## TPC-H with nothing in memory, beside dd and beside warm runs (as root; SF=10, RUNS, QUERIES, THREADS, STEP)
 	scripts/bench.sh device
+
+bench-majors: ## events, TPC-H and ClickBench on 15 to 18 at once, beside heap on each and DuckDB (MAJORS, SUITES, RUNS)
+	scripts/bench.sh majors
 
 bench-small: ## what small queries cost beside heap, hot rows and cold (RUNS, TRANSACTIONS)
 	scripts/bench.sh small

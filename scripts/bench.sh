@@ -2,10 +2,10 @@
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench,
 # or to target/pgN/bench on a server of another major version than 15.
 # Usage: scripts/bench.sh
-# [all|events|open-scan|tpch|clickbench|device|small|cold|oltp|packing|loads|plans|encodings] Default: all,
-# which is sizes and events, then open-scan. What each takes from the environment is said at its top:
-# bench/events.py, tpch.py, clickbench.py, device.py, small.py, cold_changes.py, oltp.py, packing.py,
-# loads.py, open_scan.py, plans.py. PROFILE=dev takes the quick build.
+# [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|encodings] Default:
+# all, which is sizes and events, then open-scan. What each takes from the environment is said at its top:
+# bench/events.py, tpch.py, clickbench.py, device.py, majors.py, small.py, cold_changes.py, oltp.py,
+# packing.py, loads.py, open_scan.py, plans.py. PROFILE=dev takes the quick build.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -39,6 +39,16 @@ all)
 events) LOADS=${LOADS:-1} SIZES=${SIZES:-0} in_server events.py duckdb pytz matplotlib "${hyper[@]}" ;;
 tpch) in_server tpch.py duckdb pytz matplotlib tpchgen-cli "${hyper[@]}" ;;
 clickbench) in_server clickbench.py duckdb pytz matplotlib numpy pyarrow ;;
+majors)
+    for major in ${MAJORS:-15 16 17 18}; do
+        (
+            export PG_CONFIG='' PG=$major
+            "$ROOT/scripts/build.sh" "${PROFILE:-release}" && "$ROOT/scripts/stage.sh" "${PROFILE:-release}"
+        )
+    done
+    "$ROOT/scripts/venv.sh" duckdb pytz tpchgen-cli numpy pyarrow
+    PG_CONFIG='' PG=15 python3 "$ROOT/bench/majors.py"
+    ;;
 device) SF=${SF:-10} in_server device.py duckdb pytz tpchgen-cli ;;
 open-scan) in_server open_scan.py ;;
 small) in_server small.py ;;
@@ -51,5 +61,5 @@ encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|small|cold|oltp|packing|loads|plans|encodings]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|encodings]" ;;
 esac

@@ -19,7 +19,7 @@ CREATE EXTENSION colonnade;
 CREATE DOMAIN positive AS int CHECK (value > 0);
 CREATE TABLE customer (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE) USING colcompress WITH (orderby = 'name', index_scan = on, packing = off, fillfactor = 80, toast.autovacuum_enabled = off);
 CREATE TABLE sale (id bigint, customer int REFERENCES customer ON DELETE CASCADE, day date, amount numeric CHECK (amount >= 0), tags text[], "We, ird" positive,
-    net numeric GENERATED ALWAYS AS (amount * 0.8) STORED, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+    net numeric GENERATED ALWAYS AS (amount * 0.8) STORED, PRIMARY KEY (id, day)) PARTITION BY RANGE (day) WITH (orderby = 'customer', packing = off);
 CREATE TABLE sale_2024 PARTITION OF sale FOR VALUES FROM ('2024-01-01') TO ('2025-01-01') USING colcompress
     WITH (orderby = 'day DESC, "We, ird"', stripe_row_limit = 2000, chunk_group_row_limit = 1000, compression = lz4, compression_level = 9, packing_rows = 5);
 CREATE TABLE sale_2025 PARTITION OF sale FOR VALUES FROM ('2025-01-01') TO ('2026-01-01') USING heap WITH (fillfactor = 70);

@@ -74,10 +74,11 @@ class Absent:
 
 
 class Postgres:
-    """An engine that is a session: `table` stands for :t, `setup` chooses schemas and the like."""
+    """An engine that is a session: `table` stands for :t, `setup` chooses schemas and the like. `runs` is the
+    most timed runs that it takes part in, where that is fewer than the race has."""
 
-    def __init__(self, name, server, database, table="", setup="", timeout=600):
-        self.name, self.table = name, table
+    def __init__(self, name, server, database, table="", setup="", timeout=600, runs=None):
+        self.name, self.table, self.runs = name, table, runs
         self.describe = lambda text: server.sql(f"\\pset format unaligned\n\\pset fieldsep '\t'\n{setup};\n{text}\n\\gdesc\n", database)
         self.session = server.session(database)
         self.postmaster = server.postmaster_pid()
@@ -233,7 +234,7 @@ class Race:
         times = next((times for limit, times in PATIENCE if slowest > limit), self.runs)
         for turn in range(times):
             for engine in (self.engines if turn % 2 == 0 else self.engines[::-1]):
-                if first[engine.name].wall is None:
+                if first[engine.name].wall is None or turn >= (getattr(engine, "runs", None) or times):
                     continue
                 run = engine.run(words[engine.name])
                 if run.wall is not None:
@@ -258,15 +259,15 @@ class Race:
             width = len(rows[0])
             answers = {engine.name: engine.run(untied(words[engine.name], width)).rows for engine in self.engines}
         reference = answers[heap.name]
-        others = {engine.name: engine.slack for engine in self.engines[2:] if answers[engine.name] is not None}
+        others = {engine.name: engine.slack for engine in self.engines[2:] if answers[engine.name] is not None and not isinstance(engine, Postgres)}
         if reference is None:
             if not others:
                 return "no reference: heap was stopped and there is no other engine"
             return None if answers[column.name] is None else loosely(answers[column.name], answers[next(iter(others))])
-        if answers[column.name] is not None:
-            fault = kit.compare(answers[column.name], reference, question.ordered, column.floats(words[column.name]))
+        for engine in (e for e in self.engines[1:] if isinstance(e, Postgres) and answers[e.name] is not None):
+            fault = kit.compare(answers[engine.name], reference, question.ordered, engine.floats(words[engine.name]))
             if fault:
-                return f"{column.name}: {fault}"
+                return f"{engine.name}: {fault}"
         faults = {name: loosely(answers[name], reference, slack) for name, slack in others.items()}
         return next((f"{name}: {fault}" for name, fault in faults.items() if fault), None)
 

@@ -59,7 +59,7 @@ GRANT SELECT (id, m), UPDATE (n) ON kinds TO upgrade_reader;
 CREATE STATISTICS kinds_together (ndistinct, dependencies, mcv) ON m, c FROM kinds;
 
 -- partitions: made, attached with other column numbers, of heap, of two levels
-CREATE TABLE sales (day date NOT NULL, id int NOT NULL, amount numeric(12, 2), PRIMARY KEY (day, id)) PARTITION BY RANGE (day);
+CREATE TABLE sales (day date NOT NULL, id int NOT NULL, amount numeric(12, 2), PRIMARY KEY (day, id)) PARTITION BY RANGE (day) WITH (compression = lz4, orderby = 'day DESC');
 CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM ('2024-01-01') TO ('2024-02-01') USING colcompress WITH (orderby = 'id');
 CREATE TABLE sales_2 (gone int, id int NOT NULL, amount numeric(12, 2), too text, day date NOT NULL) USING colcompress;
 INSERT INTO sales_2 SELECT g, g, g / 3.0, 'x', '2024-02-01'::date + g % 28 FROM generate_series(1, 12000) g;
@@ -172,7 +172,7 @@ RESET colonnade.stripe_threshold_rows;
 """
 # Access methods of partitioned tables are new in 17.
 OBJECTS_17 = """
-CREATE TABLE above (k int, v text) PARTITION BY RANGE (k) USING colcompress;
+CREATE TABLE above (k int, v text) PARTITION BY RANGE (k) USING colcompress WITH (orderby = 'v');
 CREATE TABLE above_1 PARTITION OF above FOR VALUES FROM (0) TO (20000);
 INSERT INTO above SELECT g, 'a' || g FROM generate_series(0, 12000) g;
 """

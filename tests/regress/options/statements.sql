@@ -41,7 +41,7 @@ CREATE TABLE z (i int) USING heap WITH (compression = none);
 CREATE TABLE z (i int) USING nosuch WITH (compression = none);
 -- Versions differ in what they say of a partitioned table's options.
 DO $$ BEGIN
-    CREATE TABLE z (i int) PARTITION BY RANGE (i) WITH (compression = none);
+    CREATE TABLE z (i int) PARTITION BY RANGE (i) WITH (compression = none, fillfactor = 50);
 EXCEPTION WHEN invalid_parameter_value OR wrong_object_type THEN RAISE NOTICE 'refused';
 END $$;
 SELECT relname FROM pg_class WHERE relname = 'z';
@@ -264,7 +264,7 @@ RESET default_table_access_method;
 ALTER TABLE p RENAME j TO jj;
 SELECT opts('p1'), opts('p2');
 DO $$ BEGIN
-    ALTER TABLE p SET (compression = none);
+    ALTER TABLE p SET (compression = none, fillfactor = 50);
 EXCEPTION WHEN invalid_parameter_value OR wrong_object_type THEN RAISE NOTICE 'refused';
 END $$;
 DROP TABLE p;

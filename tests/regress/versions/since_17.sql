@@ -12,6 +12,23 @@ SELECT table_name, orderby, compression FROM engine.colcompress_options ORDER BY
 INSERT INTO parted SELECT g, 1 + g % 3 FROM generate_series(1, 30000) g;
 EXPLAIN (COSTS OFF) SELECT k, count(*) FROM parted WHERE id < 100 GROUP BY k;
 SELECT k, count(*), sum(id) FROM parted WHERE id < 100 GROUP BY k ORDER BY k;
+-- A partition has its partitioned table's options, too.
+CREATE TABLE years (id int, k int) PARTITION BY LIST (k) USING colcompress WITH (orderby = 'id DESC', compression = lz4);
+CREATE TABLE year_1 PARTITION OF years FOR VALUES IN (1);
+CREATE TABLE year_2 PARTITION OF years FOR VALUES IN (2) WITH (orderby = 'k, id');
+CREATE TABLE year_3 PARTITION OF years FOR VALUES IN (3) USING heap;
+CREATE TABLE year_4 PARTITION OF years FOR VALUES IN (4) PARTITION BY LIST (id);
+CREATE TABLE year_4_1 PARTITION OF year_4 FOR VALUES IN (1);
+ALTER TABLE years SET ACCESS METHOD DEFAULT;
+SELECT relname, reloptions FROM pg_class WHERE relname ~ '^year' ORDER BY 1;
+ALTER TABLE years SET ACCESS METHOD colcompress, SET (packing = off);
+CREATE TABLE year_5 PARTITION OF years FOR VALUES IN (5);
+ALTER TABLE years SET ACCESS METHOD heap;
+CREATE TABLE year_6 PARTITION OF years FOR VALUES IN (6);
+ALTER TABLE years SET ACCESS METHOD heap, SET (compression = zstd);
+SELECT relname, amname, reloptions FROM pg_class c LEFT JOIN pg_am a ON a.oid = c.relam WHERE relname ~ '^year' ORDER BY 1;
+DROP TABLE years;
+
 ALTER TABLE parted SET ACCESS METHOD DEFAULT;
 CREATE TABLE part_5 PARTITION OF parted FOR VALUES IN (5) WITH (orderby = 'id');
 

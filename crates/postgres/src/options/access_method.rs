@@ -88,6 +88,25 @@ pub fn is_our_table(relation: Oid) -> bool {
     method_and_kind(relation).is_some_and(|(method, kind)| has_rows(kind) && is_ours(method))
 }
 
+/// May this relation have options of ours? Tables of ours may. A partitioned table keeps them for partitions
+/// to come, if it names our access method or none.
+pub fn takes_options(relation: Oid) -> bool {
+    method_and_kind(relation).is_some_and(|(method, kind)| method_takes_options(method, kind))
+}
+
+/// As [`takes_options`], of an access method and a kind of relation.
+pub fn method_takes_options(method: Oid, kind: u8) -> bool {
+    match kind == pg_sys::RELKIND_PARTITIONED_TABLE {
+        true => method == pg_sys::InvalidOid || is_ours(method),
+        false => has_rows(kind) && is_ours(method),
+    }
+}
+
+/// As [`method_takes_options`], of the access method that a statement names.
+pub fn named_takes_options(name: Option<&CStr>, kind: u8) -> bool {
+    kind == pg_sys::RELKIND_PARTITIONED_TABLE && name.is_none() || names_ours(name)
+}
+
 /// Is this the kind of relation that has a table access method and options?
 pub fn has_rows(kind: u8) -> bool {
     kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW

@@ -6,7 +6,7 @@
 //! statement rewrites the table, the new table gets them (see [`rewritten`]).
 //!
 //! SET ACCESS METHOD to another method drops our options. A statement that sets our access method may set our
-//! options, too.
+//! options, too. What a partitioned table gets is for partitions to come; those that are there keep theirs.
 
 use super::access_method;
 use super::catalog::{self, Settings};
@@ -52,14 +52,15 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let Some((method, kind)) = access_method::method_and_kind(table) else {
         return (Frame::Alter(alteration), plan);
     };
-    if !access_method::has_rows(kind) {
+    let is_partitioned = kind == pg_sys::RELKIND_PARTITIONED_TABLE;
+    if !access_method::has_rows(kind) && !is_partitioned {
         return (Frame::Alter(alteration), plan);
     }
-    let was_ours = access_method::is_ours(method);
+    let was_ours = access_method::method_takes_options(method, kind);
     let becomes = commands.iter().rev().find(|c| sets_method(c));
-    let is_ours = becomes.map_or(was_ours, |c| access_method::names_ours(c.name()));
-    let is_heap =
-        becomes.map_or(method == pg_sys::HEAP_TABLE_AM_OID, |c| access_method::names_heap(c.name()));
+    let is_ours = becomes.map_or(was_ours, |c| access_method::named_takes_options(c.name(), kind));
+    let is_heap = !is_ours
+        && becomes.map_or(method == pg_sys::HEAP_TABLE_AM_OID, |c| access_method::names_heap(c.name()));
     if is_heap {
         let hint = "ALTER TABLE ... SET ACCESS METHOD colcompress, SET (...) turns the table into one and sets its options.";
         for command in commands.iter().filter(|c| c.subtype == Kind::AT_SetRelOptions) {
@@ -71,6 +72,11 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     }
     let stored = catalog::read(table);
     if !is_ours && stored.is_empty() || is_ours && !commands.iter().any(|c| changes_options(&c)) {
+        return (Frame::Alter(alteration), plan);
+    }
+    let names_ours = |c: Typed<'_, AlterTableCmd>| changes_options(&c) && statement::names_any(c.options());
+    // What is wrong with a partitioned table that has no option of ours, the server says as ever.
+    if is_partitioned && stored.is_empty() && !commands.iter().any(names_ours) {
         return (Frame::Alter(alteration), plan);
     }
     // A cached plan runs the same tree again: edit a copy.
@@ -175,13 +181,14 @@ pub fn after(alteration: Alteration) {
     let own = alteration.options.as_ref().map(|(table, _)| *table);
     if let Some((table, mut settings)) = alteration.options {
         see_own_changes();
-        if access_method::is_our_table(table) {
+        if access_method::takes_options(table) {
             // Options that a statement inside this one has set meanwhile (an event trigger's) stay.
             for (option, value) in catalog::read(table).iter() {
                 settings.set(*option, value.clone());
             }
             store_checked(table, settings);
             if alteration.sets_orderby
+                && access_method::is_our_table(table)
                 && let Some(tell) = ORDER_WAS_SET.get()
             {
                 // SAFETY: inside the statement that has set it.

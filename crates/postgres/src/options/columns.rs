@@ -18,11 +18,11 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{CStr, CString};
 
-/// The keys of a table of ours that has `orderby`. None for any other relation.
+/// The keys of a table of ours, or of a partitioned one, that has `orderby`. None for any other relation.
 fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
     let settings = catalog::read(table);
     let value = settings.get(ORDERBY)?;
-    if !access_method::is_our_table(table) {
+    if !access_method::takes_options(table) {
         return None;
     }
     // An order that cannot be read names no column.

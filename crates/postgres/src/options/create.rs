@@ -2,6 +2,9 @@
 //!
 //! Our options are taken out of the statement. They are stored as soon as the table's catalog rows exist, so
 //! that they hold for rows that the same statement writes.
+//!
+//! A partitioned table keeps our options for its partitions: each that is created as a table of ours gets
+//! them as its own, where the statement does not say otherwise. So does one that is partitioned itself.
 
 use super::access_method;
 use super::catalog::{self, Settings};
@@ -23,6 +26,14 @@ struct Target<'a> {
     relation: Typed<'a, RangeVar>,
     options: List<'a, Element<'a>>,
     method: Option<&'a CStr>,
+    kind: u8,
+}
+
+impl Target<'_> {
+    /// Is this a partitioned table that the statement gives no option of ours?
+    fn is_left_alone(&self) -> bool {
+        self.kind == pg_sys::RELKIND_PARTITIONED_TABLE && !statement::names_any(self.options)
+    }
 }
 
 /// If the statement creates a table of ours, returns its frame and the statement to run instead.
@@ -34,18 +45,23 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
         return (Frame::Other, plan);
     };
     let Some(name) = target.relation.name() else { return (Frame::Other, plan) };
+    let parent = Node::new((*plan).utilityStmt).and_then(|statement| partitioned_table_of(statement));
+    let inherited = parent.and_then(|parent| method_of_partitions(parent));
+    let method = target.method.or(inherited.as_deref());
+    let takes_options = access_method::named_takes_options(method, target.kind);
+    let settings = parent.filter(|_| takes_options).map(catalog::read).unwrap_or_default();
+    let names_order = statement::names(target.options, definitions::ORDERBY);
     let mut creation = Creation {
         schema: target.relation.schema().map(CStr::to_owned),
         name: name.to_owned(),
-        settings: Settings::default(),
-        takes_usual_order: !statement::names(target.options, definitions::ORDERBY),
+        takes_usual_order: !names_order && settings.get(definitions::ORDERBY).is_none(),
+        settings,
     };
-    if target.options.is_empty() {
+    // What is wrong with a partitioned table that has no option of ours, the server says as ever.
+    if target.options.is_empty() || target.is_left_alone() {
         return (Frame::Create(creation), plan);
     }
-    let inherited = Node::new((*plan).utilityStmt).and_then(|statement| method_of_parent(statement));
-    let method = target.method.or(inherited.as_deref());
-    if !access_method::names_ours(method) {
+    if !takes_options {
         if access_method::names_heap(method) {
             or_raise(statement::refuse_ours(
                 target.options,
@@ -59,43 +75,53 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     if let Some(statement) = Node::new((*plan).utilityStmt)
         && let Some(target) = target_of(statement)
     {
-        let (settings, rest) = or_raise(statement::split_creation(target.options));
+        let inherited = std::mem::take(&mut creation.settings);
+        let (settings, rest) = or_raise(statement::split_creation(inherited, target.options));
         creation.settings = settings;
         put_options(statement, rest);
     }
     (Frame::Create(creation), plan)
 }
 
-/// The access method that a partition has from its partitioned table, where the statement names none and the
-/// server hands it on.
-fn method_of_parent(statement: Node<'_>) -> Option<CString> {
+/// The partitioned table that a CREATE TABLE makes a partition of, if it is there.
+fn partitioned_table_of(statement: Node<'_>) -> Option<Oid> {
     let create = statement.as_a::<pg_sys::CreateStmt>()?;
-    if !compat::PARTITIONS_INHERIT_METHOD || create.method().is_some() || create.partbound.is_null() {
+    if create.partbound.is_null() {
         return None;
     }
     let parent = create.parents().get(0)?;
-    // SAFETY: catalog look-ups of a name that the statement has, which may be that of no table.
-    unsafe {
+    // SAFETY: a catalog look-up of a name that the statement has, which may be that of no table.
+    let table = unsafe {
         let no_lock = pg_sys::NoLock as i32;
         let missing_ok = pg_sys::RVROption::RVR_MISSING_OK;
-        let nothing = std::ptr::null_mut();
-        let table = pg_sys::RangeVarGetRelidExtended(parent.as_ptr(), no_lock, missing_ok, None, nothing);
-        let (method, _) = access_method::method_and_kind(table)?;
-        nodes::owned(pg_sys::get_am_name(method))
+        pg_sys::RangeVarGetRelidExtended(parent.as_ptr(), no_lock, missing_ok, None, std::ptr::null_mut())
+    };
+    (table != pg_sys::InvalidOid).then_some(table)
+}
+
+/// The access method that a partition has from its partitioned table where its statement names none, if the
+/// server hands it on.
+fn method_of_partitions(parent: Oid) -> Option<CString> {
+    if !compat::PARTITIONS_INHERIT_METHOD {
+        return None;
     }
+    let (method, _) = access_method::method_and_kind(parent)?;
+    // SAFETY: a catalog look-up, which gives null or a string.
+    unsafe { nodes::owned(pg_sys::get_am_name(method)) }
 }
 
 fn target_of(statement: Node<'_>) -> Option<Target<'_>> {
     if let Some(create) = statement.as_a::<pg_sys::CreateStmt>() {
-        // A partitioned table has no rows, and the server lets it have no options.
-        return create.partspec.is_null().then(|| Target {
-            relation: create.relation(),
-            options: create.options(),
-            method: create.method(),
-        });
+        let kind = match create.partspec.is_null() {
+            true => pg_sys::RELKIND_RELATION,
+            false => pg_sys::RELKIND_PARTITIONED_TABLE,
+        };
+        let (relation, options, method) = (create.relation(), create.options(), create.method());
+        return Some(Target { relation, options, method, kind });
     }
     let into = into_clause(statement)?;
-    Some(Target { relation: into.relation(), options: into.options(), method: into.method() })
+    let (relation, options, method) = (into.relation(), into.options(), into.method());
+    Some(Target { relation, options, method, kind: pg_sys::RELKIND_RELATION })
 }
 
 /// Puts other options into a CREATE statement.
@@ -131,7 +157,7 @@ pub fn created(relation: Oid) {
     }
     // SAFETY: inside a statement that writes.
     unsafe { pg_sys::CommandCounterIncrement() };
-    if !access_method::is_our_table(relation) {
+    if !access_method::takes_options(relation) {
         return;
     }
     // SAFETY: catalog look-ups, which give null or strings.
@@ -150,7 +176,11 @@ pub fn created(relation: Oid) {
         _ => None,
     });
     if let Some((mut settings, takes_usual_order)) = settings {
-        if takes_usual_order && let Some(order) = usual.and_then(|order| fitting(relation, &order)) {
+        // A partitioned table has no order of its own: the setting may be another when a partition is made.
+        if takes_usual_order
+            && access_method::is_our_table(relation)
+            && let Some(order) = usual.and_then(|order| fitting(relation, &order))
+        {
             settings.set(definitions::ORDERBY, order);
         }
         store_checked(relation, settings);

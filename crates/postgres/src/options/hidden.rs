@@ -173,14 +173,16 @@ unsafe extern "C-unwind" fn call(function: Oid, var: *const pg_sys::Var) -> *mut
 crate::sql_function!(pg_finfo_colonnade_portable_options);
 
 /// `engine.portable_options(text[], oid)`: the options of a relation, without ours if it is a colcompress
-/// table. NULL if none is left.
+/// table or a partitioned one. NULL if none is left.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_portable_options(call: FunctionCallInfo) -> Datum {
     let (Some(options), Some(method)) = (argument(call, 0), argument(call, 1)) else {
         return return_null(call);
     };
-    if !access_method::is_ours(Oid::from(method.value() as u32)) {
+    let method = Oid::from(method.value() as u32);
+    // No method is that of partitioned tables, and of views, whose options have other names.
+    if method != pg_sys::InvalidOid && !access_method::is_ours(method) {
         return options;
     }
     match catalog::without_ours(options) {

@@ -25,6 +25,11 @@ pub fn names(options: List<'_, Element<'_>>, option: OptionId) -> bool {
     options.iter().any(|element| ours(element) == Some(option))
 }
 
+/// Does a list of options name one of ours?
+pub fn names_any(options: List<'_, Element<'_>>) -> bool {
+    options.iter().any(|element| ours(element).is_some())
+}
+
 /// Refuses a name that neither we nor the server know; the server's own error would not list ours. `before`
 /// is what the same list has before it.
 pub fn check_known<'a>(
@@ -88,9 +93,11 @@ fn value(option: OptionId, element: Element<'_>) -> Result<CString, Refusal> {
 }
 
 /// Splits the options of a CREATE statement into ours and the server's list. Ours are checked, except the
-/// columns.
-pub fn split_creation(options: List<'_, Element<'_>>) -> Result<(Settings, *mut pg_sys::List), Refusal> {
-    let mut settings = Settings::default();
+/// columns. They come on top of `settings`, which a partition has from its partitioned table.
+pub fn split_creation(
+    mut settings: Settings,
+    options: List<'_, Element<'_>>,
+) -> Result<(Settings, *mut pg_sys::List), Refusal> {
     let mut rest: Vec<*mut DefElem> = Vec::new();
     let mut seen: Vec<OptionId> = Vec::new();
     for (at, element) in options.iter().enumerate() {
