@@ -45,8 +45,8 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
         return (Frame::Other, plan);
     };
     let Some(name) = target.relation.name() else { return (Frame::Other, plan) };
-    let parent = Node::new((*plan).utilityStmt).and_then(|statement| partitioned_table_of(statement));
-    let inherited = parent.and_then(|parent| method_of_partitions(parent));
+    let parent = Node::new((*plan).utilityStmt).and_then(partitioned_table_of);
+    let inherited = parent.and_then(method_of_partitions);
     let method = target.method.or(inherited.as_deref());
     let takes_options = access_method::named_takes_options(method, target.kind);
     let settings = parent.filter(|_| takes_options).map(catalog::read).unwrap_or_default();
