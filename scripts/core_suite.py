@@ -10,7 +10,7 @@ that their setups insert in stripes.
 
 A file is right if it prints what it prints on heap, but for the text of plans and the order of rows that
 nothing orders. Where it prints something else, tests/postgres_suites.txt must say why; no server may crash.
-ACCEPT=1 writes the outcome to docs/postgresql-suites.md, on 15 only. Results are left in target/core-suite/,
+ACCEPT=1 writes the outcome to docs/postgresql-suites.md. Results are left in target/core-suite/,
 for majors from 16 on in target/pgN/core-suite/.
 """
 
@@ -210,14 +210,24 @@ TITLES = {"regress": "Regression suite", "isolation": "Isolation suite", "cold":
 KINDS = {"same": "identical", "plans": "identical but for the text of plans", "order": "identical but for the order of rows that nothing orders", "differs": "something else"}
 
 
-def publish(version, tables):
-    """docs/postgresql-suites.md."""
-    lines = ["# PostgreSQL's own suites", "",
-             f"What the test suites of PostgreSQL {version} print when every table they make is a colcompress table, held against what they print",
-             "with heap tables on the same server. Made by `ACCEPT=1 make test-postgres`; the reasons are kept in `tests/postgres_suites.txt`, and a",
-             "difference without a reason fails the run. The server crashed in none of them.", ""]
+DOCUMENT = ROOT / "docs" / "postgresql-suites.md"
+INTRODUCTION = """# PostgreSQL's own suites
+
+What PostgreSQL's test suites print when every table they make is a colcompress table, held against what they print with heap tables on the
+same server. Made by `ACCEPT=1 make test-postgres`, with `PG=N` for another major version; the reasons are kept in
+`tests/postgres_suites.txt`, and a difference without a reason fails the run. The server crashed in none of them. Debian has no source of 16.
+
+"""
+# Where the part of a major version begins.
+PART = re.compile(r"^## PostgreSQL (\d+)", re.M)
+
+
+def publish(source, tables):
+    """Replaces this major version's part of docs/postgresql-suites.md."""
+    server = pg_config("--version").removeprefix("PostgreSQL ").split()[0]
+    lines = [f"## PostgreSQL {major()}", "", f"The suites are of {source.name.rpartition('-')[2]}, the server is {server}.", ""]
     for suite, table in tables.items():
-        lines += [f"## {TITLES[suite]}", "", "| prints | files |", "| --- | --- |"]
+        lines += [f"### {TITLES[suite]} of {major()}", "", "| prints | files |", "| --- | --- |"]
         lines += [f"| {text} | {sum(row[1] == kind for row in table)} |" for kind, text in KINDS.items()]
         lines += ["", "| file | why it prints something else |", "| --- | --- |"]
         lines += [f"| {name} | {reason} |" for name, kind, reason in table if kind == "differs"]
@@ -225,7 +235,16 @@ def publish(version, tables):
             names = [name for name, found, _ in table if found == kind]
             lines += ["", f"{KINDS[kind].capitalize()}: {', '.join(names) or 'none'}."]
         lines.append("")
-    (ROOT / "docs" / "postgresql-suites.md").write_text("\n".join(lines))
+    parts = published()
+    parts[major()] = "\n".join(lines)
+    DOCUMENT.write_text(INTRODUCTION + "\n".join(parts[number].rstrip("\n") + "\n" for number in sorted(parts)))
+
+
+def published():
+    """The parts of the document that are there, by major version."""
+    text = DOCUMENT.read_text() if DOCUMENT.exists() else ""
+    marks = list(PART.finditer(text))
+    return {int(mark[1]): text[mark.start():after.start() if after else len(text)] for mark, after in zip(marks, [*marks[1:], None])}
 
 
 def main(stage, source, *suites):
@@ -247,8 +266,8 @@ def main(stage, source, *suites):
             print("not ok the server crashed:\n" + "\n".join(crashes))
         counts = {kind: sum(row[1] == kind for row in tables[suite]) for kind in KINDS}
         print(f"{suite}: {counts}, {len(unexplained)} without a reason, {len(crashes)} lines of crashes in the log")
-    if os.environ.get("ACCEPT") == "1" and not failed and major() == 15:
-        publish(pg_config("--version").removeprefix("PostgreSQL ").split()[0], tables)
+    if os.environ.get("ACCEPT") == "1" and not failed:
+        publish(source, tables)
     return 1 if failed else 0
 
 

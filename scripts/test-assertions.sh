@@ -22,6 +22,11 @@ prefix=$home/postgresql
 mkdir -p "$home/build"
 cd "$home/build"
 if [ ! -e "$home/installed" ]; then
+    # From 17 on the source has no generated scanners and parsers.
+    if [ "$PG_MAJOR" -ge 17 ] && ! { command -v flex && command -v bison; } >/dev/null 2>&1; then
+        as_root apt-get -qq update
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install flex bison
+    fi
     say "building PostgreSQL with assertions (log: $home/build.log)"
     "$SOURCE/configure" --prefix="$prefix" --enable-cassert --enable-debug --with-icu CFLAGS='-O1 -g1' >"$home/build.log" 2>&1
     where=$(printf '%s\n' 'include src/Makefile.global' "show: ; @echo \$(pkglibdir)" | make -s -f - show top_builddir=.)

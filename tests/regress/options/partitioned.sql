@@ -69,3 +69,13 @@ SELECT opts('p'), to_regclass('z');
 SELECT relname, engine.portable_options(reloptions, relam) FROM pg_class WHERE relname IN ('p', 'p_1', 'p_2', 'p_3') ORDER BY 1;
 SELECT v.* FROM pg_partition_tree('p') t, engine.verify(t.relid) v WHERE t.isleaf AND t.relid <> 'p_3'::regclass;
 DROP TABLE p, q;
+-- where the extension is not, the server refuses them
+\set before :DBNAME
+CREATE DATABASE partitioned_without;
+\connect partitioned_without
+DO $$ BEGIN
+    EXECUTE 'CREATE TABLE z (k int) PARTITION BY RANGE (k) WITH (compression = zstd)';
+EXCEPTION WHEN invalid_parameter_value OR wrong_object_type THEN RAISE NOTICE 'refused';
+END $$;
+\connect :before
+DROP DATABASE partitioned_without;

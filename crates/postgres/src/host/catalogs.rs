@@ -67,6 +67,34 @@ pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
     unsafe { compat::may_execute(function, pg_sys::GetUserId()) }
 }
 
+/// All indexes of a table by the catalog, and whether each is valid. Those that are being dropped, and those
+/// that an aborted drop has left, are among them; `RelationGetIndexList` leaves these out.
+pub unsafe fn indexes_of(table: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> {
+    let lock = pg_sys::AccessShareLock as i32;
+    let mut key = pg_sys::ScanKeyData::default();
+    let mut found = Vec::new();
+    // SAFETY: a catalog and its index, open while they are read; rows live until the next one.
+    unsafe {
+        let (column, strategy) =
+            (pg_sys::Anum_pg_index_indrelid as i16, pg_sys::BTEqualStrategyNumber as u16);
+        pg_sys::ScanKeyInit(&raw mut key, column, strategy, pg_sys::F_OIDEQ.into(), table.into());
+        let catalog = pg_sys::table_open(pg_sys::IndexRelationId, lock);
+        let by_table = pg_sys::IndexIndrelidIndexId.into();
+        let scan = pg_sys::systable_beginscan(catalog, by_table, true, std::ptr::null_mut(), 1, &raw mut key);
+        loop {
+            let tuple = pg_sys::systable_getnext(scan);
+            if tuple.is_null() {
+                break;
+            }
+            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(tuple);
+            found.push((form.indexrelid, form.indisvalid));
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(catalog, lock);
+    }
+    found
+}
+
 /// How many columns the partition key of a partition's table has. 0 if there is none any more.
 pub unsafe fn partition_key_columns(partition: pg_sys::Oid) -> i32 {
     unsafe extern "C-unwind" {

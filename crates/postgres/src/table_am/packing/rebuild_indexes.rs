@@ -17,7 +17,6 @@
 
 use std::ffi::{c_int, c_void};
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::process::{attempt, in_transaction, report, sleep};
@@ -25,6 +24,7 @@ use super::worker::{Table, on_table};
 use super::{settings, statistics};
 use crate::compat;
 use crate::host::buffer;
+use crate::host::catalogs;
 use crate::host::give_way;
 use crate::host::relation::Open;
 
@@ -54,17 +54,18 @@ pub(super) unsafe fn one(table: &Table) -> Option<bool> {
         if !settings::rebuilds_indexes() {
             return Some(false);
         }
-        let Some(found) = on_table(table, candidate)?.flatten() else {
-            return Some(false);
-        };
+        let Some((found, one_is_invalid)) = on_table(table, look)? else { return Some(false) };
+        if one_is_invalid {
+            drop_leftovers(table.oid);
+        }
+        let Some(found) = found else { return Some(false) };
         if others_stay() {
             return Some(false);
         }
-        drop_leftovers(table.oid, &found.name);
         report(&format!("building index {}.{} anew", found.schema, found.name));
         let lock = pg_sys::ShareUpdateExclusiveLock;
         let done = give_way::while_nobody_waits(table.oid, lock, || rebuild(&found));
-        drop_leftovers(table.oid, &found.name);
+        drop_leftovers(table.oid);
         let Some(done) = done else { return Some(false) };
         done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
         Some(true)
@@ -99,6 +100,13 @@ unsafe fn others_stay() -> bool {
         let after = list();
         before.iter().any(|other| after.contains(other))
     }
+}
+
+/// The btree to build anew, if there is one, and whether one of the table's indexes is invalid.
+fn look(rel: Open) -> (Option<Candidate>, bool) {
+    // SAFETY: catalog look-ups.
+    let indexes = unsafe { catalogs::indexes_of(rel.oid()) };
+    (candidate(rel), indexes.iter().any(|(_, is_valid)| !is_valid))
 }
 
 /// The first of the table's btrees whose pages are mostly empty.
@@ -222,19 +230,20 @@ unsafe fn set_lock_timeout(value: &std::ffi::CStr) {
 }
 
 /// Drops what an earlier attempt has left: an unfinished new index or the old one, both invalid and named by
-/// the server after the index. Leaves it for later if somebody is at work on the table.
-unsafe fn drop_leftovers(table: Oid, name: &str) {
+/// the server after an index that the table has. The old one is left where the attempt ended after the new
+/// one had taken its place. Leaves it for later if somebody is at work on the table.
+unsafe fn drop_leftovers(table: Oid) {
     // SAFETY: a transaction of its own; locks are kept to its end.
     unsafe {
         let work = || {
-            if leftovers(table, name).is_empty()
+            if leftovers(table).is_empty()
                 || !pg_sys::ConditionalLockRelationOid(table, pg_sys::AccessExclusiveLock as c_int)
             {
                 return;
             }
             // Looks again under the lock: an index that a session was building may have become the table's
             // own meanwhile.
-            for index in leftovers(table, name) {
+            for index in leftovers(table) {
                 let address = pg_sys::ObjectAddress {
                     classId: pg_sys::RelationRelationId,
                     objectId: index,
@@ -245,26 +254,21 @@ unsafe fn drop_leftovers(table: Oid, name: &str) {
             }
         };
         // A failure is in the log, and the next attempt tries again.
-        drop(attempt(&format!("what is left of building index {name} anew"), true, || in_transaction(work)));
+        drop(attempt("what is left of building an index anew", true, || in_transaction(work)));
     }
 }
 
-/// Invalid indexes of a table that the server has called after `name` for building that one anew.
-unsafe fn leftovers(table: Oid, name: &str) -> Vec<Oid> {
+/// Invalid indexes of a table that the server has called after a valid one for building that one anew.
+unsafe fn leftovers(table: Oid) -> Vec<Oid> {
     // SAFETY: catalog look-ups about a table that may be gone.
     unsafe {
-        let rel = pg_sys::try_table_open(table, pg_sys::AccessShareLock as c_int);
-        if rel.is_null() {
-            return Vec::new();
-        }
-        let list = pg_sys::RelationGetIndexList(rel);
-        let is_left = |&index: &Oid| {
-            let other = pg_sys::get_rel_name(index);
-            !other.is_null() && !pg_sys::get_index_isvalid(index) && is_called_after(&text(other), name)
-        };
-        let found = PgList::<Oid>::from_pg(list).iter_oid().filter(is_left).collect();
-        pg_sys::table_close(rel, pg_sys::AccessShareLock as c_int);
-        found
+        let named = catalogs::indexes_of(table).into_iter().filter_map(|(index, is_valid)| {
+            let name = pg_sys::get_rel_name(index);
+            (!name.is_null()).then(|| (index, is_valid, text(name)))
+        });
+        let (valid, invalid): (Vec<_>, Vec<_>) = named.partition(|(_, is_valid, _)| *is_valid);
+        let is_left = |name: &str| valid.iter().any(|(_, _, of)| is_called_after(name, of));
+        invalid.into_iter().filter(|(_, _, name)| is_left(name)).map(|(index, _, _)| index).collect()
     }
 }
 
