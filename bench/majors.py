@@ -5,8 +5,8 @@ in the same order. Each question goes to every one of them in turns, so that a s
 all majors. What counts is the ratio of a later major's time to that of the first.
 
 MAJORS='15 16 17 18' names the versions, SUITES='events tpch clickbench' the suites. RUNS (7) is the number of
-timed runs, HEAP_RUNS (3) that on heap, which is asked with one thread only. ROWS (1,000,000) and SF (1) are
-the sizes. Figures go to target/bench/majors.json.
+timed runs, HEAP_RUNS (3) that on heap, which is asked with one thread only. QUERIES="Q4 T3" asks only those.
+ROWS (1,000,000) and SF (1) are the sizes. Figures go to target/bench/majors.json.
 """
 
 import json
@@ -40,7 +40,7 @@ class Work:
 
 
 def works():
-    scanned, keyed = events.questions()
+    scanned, keyed = ([q for q in questions if not tpch.ONLY or q.name in tpch.ONLY] for questions in events.questions())
     return {
         "events": Work([suite.Table("t", None, "FORMAT csv", None)], None,
                        [("", lambda _: scanned), ("CREATE INDEX by_id ON t (id); CREATE INDEX by_user ON t (user_id)", lambda _: keyed)],

@@ -77,8 +77,8 @@ class Postgres:
     """An engine that is a session: `table` stands for :t, `setup` chooses schemas and the like. `runs` is the
     most timed runs that it takes part in, where that is fewer than the race has."""
 
-    def __init__(self, name, server, database, table="", setup="", timeout=600, runs=None):
-        self.name, self.table, self.runs = name, table, runs
+    def __init__(self, name, server, database, table="", setup="", timeout=600, runs=math.inf):
+        self.name, self.table, self.most_runs = name, table, runs
         self.describe = lambda text: server.sql(f"\\pset format unaligned\n\\pset fieldsep '\t'\n{setup};\n{text}\n\\gdesc\n", database)
         self.session = server.session(database)
         self.postmaster = server.postmaster_pid()
@@ -234,7 +234,7 @@ class Race:
         times = next((times for limit, times in PATIENCE if slowest > limit), self.runs)
         for turn in range(times):
             for engine in (self.engines if turn % 2 == 0 else self.engines[::-1]):
-                if first[engine.name].wall is None or turn >= (getattr(engine, "runs", None) or times):
+                if first[engine.name].wall is None or turn >= getattr(engine, "most_runs", math.inf):
                     continue
                 run = engine.run(words[engine.name])
                 if run.wall is not None:
