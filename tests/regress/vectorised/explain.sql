@@ -20,6 +20,13 @@ EXPLAIN (COSTS OFF) SELECT c."Odd Name", avg(o.amount + 1) FROM orders o JOIN cu
  WHERE o.day >= '2024-02-01' GROUP BY 1;
 EXPLAIN (COSTS OFF) SELECT c.name FROM customers c WHERE NOT EXISTS (SELECT FROM orders WHERE orders.customer = c.id AND orders.amount > 170);
 EXPLAIN (COSTS OFF) SELECT x.n, count(*) FROM (SELECT customer AS k, count(*) AS n FROM orders GROUP BY 1) x JOIN customers ON customers.id = x.k GROUP BY x.n;
+-- What comes after the node is shown as ever: here the parameters of a nested loop.
+CREATE TABLE rates (day date PRIMARY KEY, rate numeric) USING heap;
+INSERT INTO rates SELECT '2023-01-01'::date + g, g FROM generate_series(1, 10000) g; ANALYZE rates;
+SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+EXPLAIN (COSTS OFF) SELECT x.day, x.n, r.rate FROM (SELECT day, count(*) AS n FROM orders GROUP BY 1) x
+  LEFT JOIN LATERAL (SELECT rate FROM rates WHERE rates.day <= x.day + x.n::int ORDER BY rates.day DESC LIMIT 1) r ON true;
+RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_memoize;
 -- Functions of the server's own, lists, documents and arrays.
 EXPLAIN (COSTS OFF) SELECT count(*), string_agg(note, ',' ORDER BY id DESC), percentile_cont(0.25) WITHIN GROUP (ORDER BY amount::float8) FROM orders
  WHERE md5(note) < '8' AND note NOT IN ('note 1', 'note 2') AND tags @> '{t1}' AND doc ->> 'a' = '3' AND CASE WHEN customer > 3

@@ -12,6 +12,9 @@ use pgrx::pg_sys::{
 
 use super::{BitmapBlocks, Partitioned, RunHook};
 
+/// Whether the expression of a projection returns a value, as others do. It has a place for NULL then.
+pub const PROJECTIONS_RETURN: bool = true;
+
 /// The columns of a row type, dropped ones included.
 ///
 /// # Safety

@@ -15,6 +15,9 @@ mod pruning;
 pub use bitmap::{BitmapState, end_bitmap, restart_bitmap, set_bitmap};
 pub use pruning::{PruneState, begin_pruning, matching_inputs};
 
+/// Whether the expression of a projection returns a value, as others do. It takes no place for NULL.
+pub const PROJECTIONS_RETURN: bool = false;
+
 /// The option of a heap scan without which a bitmap scan passes over the rows of an all-visible page.
 pub const NEED_TUPLES: u32 = 0;
 

@@ -4,6 +4,7 @@
 //! here owns anything or has a guard, which would cost more than the row: an ERROR raised below jumps past
 //! the caller, which must own nothing either.
 
+use crate::compat;
 use pgrx::pg_sys::{self, ExprContext, ExprState, TupleTableSlot};
 
 mod bare {
@@ -88,15 +89,41 @@ pub unsafe fn forget_row(econtext: *mut ExprContext) {
 /// An initialised expression and the context that it was initialised for.
 #[inline]
 pub unsafe fn evaluate(state: *mut ExprState, econtext: *mut ExprContext) -> Option<(pg_sys::Datum, bool)> {
+    let mut is_null = false;
+    // SAFETY: the caller's promise.
+    let result = unsafe { evaluate_into(state, econtext, &raw mut is_null)? };
+    Some((result, is_null))
+}
+
+/// Fills the result slot of a projection, in the per-tuple memory. None if it is not initialised.
+///
+/// # Safety
+/// The expression of a projection and the context that it was initialised for.
+#[inline]
+pub unsafe fn fill_projection(state: *mut ExprState, econtext: *mut ExprContext) -> Option<()> {
+    let mut is_null = false;
+    let out = if compat::PROJECTIONS_RETURN { &raw mut is_null } else { std::ptr::null_mut() };
+    // SAFETY: the caller's promise.
+    unsafe { evaluate_into(state, econtext, out)? };
+    Some(())
+}
+
+/// # Safety
+/// As `evaluate`; what the expression's kind takes for `is_null`.
+#[inline]
+unsafe fn evaluate_into(
+    state: *mut ExprState,
+    econtext: *mut ExprContext,
+    is_null: *mut bool,
+) -> Option<pg_sys::Datum> {
     // SAFETY: the caller's promise.
     unsafe {
         let function = (*state).evalfunc?;
         let previous = pg_sys::CurrentMemoryContext;
         pg_sys::CurrentMemoryContext = (*econtext).ecxt_per_tuple_memory;
-        let mut is_null = false;
-        let result = function(state, econtext, &raw mut is_null);
+        let result = function(state, econtext, is_null);
         pg_sys::CurrentMemoryContext = previous;
-        Some((result, is_null))
+        Some(result)
     }
 }
 

@@ -239,7 +239,7 @@ unsafe fn project(
         }
         let result = (*projection).pi_state.resultslot;
         clear(result);
-        if slots::evaluate(&raw mut (*projection).pi_state, econtext).is_none() {
+        if slots::fill_projection(&raw mut (*projection).pi_state, econtext).is_none() {
             return slot;
         }
         filled(result, (*(*result).tts_tupleDescriptor).natts as i16);

@@ -85,14 +85,13 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
 
 /// Takes stripes out of these tables if every row of them is dead and nobody is at work on them.
 unsafe fn take_out(tables: Vec<Oid>) {
-    // SAFETY: the transaction is the statement's first, and has no snapshot; the locks of tables that are
-    // changed are kept to its end, which comes before the first table is vacuumed.
+    // SAFETY: the transaction is the statement's first; the locks of tables that are changed are kept to its
+    // end, which comes before the first table is vacuumed.
     unsafe {
         if tables.is_empty() {
             return;
         }
-        // A mover must not conflict with anybody, whatever level the session prefers.
-        pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as c_int;
+        read_committed();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         for table in tables {
             pgrx::check_for_interrupts!();
@@ -114,5 +113,23 @@ unsafe fn take_out(tables: Vec<Oid>) {
             pg_sys::table_close(rel, kept as c_int);
         }
         pg_sys::PopActiveSnapshot();
+    }
+}
+
+/// Sees to it that the transaction is at READ COMMITTED, whatever level the session prefers: a mover must not
+/// conflict with anybody. The server gives the statement a snapshot, and with it the transaction its level.
+/// So another one is begun where that is not the one wanted, as VACUUM itself does afterwards.
+unsafe fn read_committed() {
+    // SAFETY: no transaction block, and the statement has changed nothing yet.
+    unsafe {
+        let wanted = pg_sys::XACT_READ_COMMITTED as c_int;
+        if pg_sys::XactIsoLevel > wanted {
+            if pg_sys::ActiveSnapshotSet() {
+                pg_sys::PopActiveSnapshot();
+            }
+            pg_sys::CommitTransactionCommand();
+            pg_sys::StartTransactionCommand();
+        }
+        pg_sys::XactIsoLevel = wanted;
     }
 }

@@ -31,8 +31,9 @@ pub unsafe fn explain(
     // SAFETY: EXPLAIN's own structs; the shape and its sources belong to the plan that it explains.
     unsafe {
         let figures = if (*es).analyze { state.figures() } else { Vec::new() };
-        // The InitPlans that the translated nodes had are now the node's own.
-        let ancestors = pg_sys::lcons((*custom).ss.ps.plan.cast(), ancestors);
+        // The InitPlans that the translated nodes had are now the node's own. The list is the server's, which
+        // goes on with it: what it shows later looks there for the parameters of a nested loop.
+        let ancestors = pg_sys::lcons((*custom).ss.ps.plan.cast(), pg_sys::list_copy(ancestors));
         let operator = state.shape.as_ref().map(|(plan, origins)| {
             let sources = state.leaves.iter().map(|leaf| &leaf.spec).collect();
             let words = Words::new(es, ancestors, origins, sources);
