@@ -127,8 +127,11 @@ unsafe fn read_committed() {
             if pg_sys::ActiveSnapshotSet() {
                 pg_sys::PopActiveSnapshot();
             }
+            // Both leave a context that ends with the transaction. The statement's own outlives it.
+            let context = pg_sys::CurrentMemoryContext;
             pg_sys::CommitTransactionCommand();
             pg_sys::StartTransactionCommand();
+            pg_sys::MemoryContextSwitchTo(context);
         }
         pg_sys::XactIsoLevel = wanted;
     }
