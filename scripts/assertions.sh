@@ -1,5 +1,6 @@
-# shellcheck shell=bash A server with assertions, built from the source of the chosen major version. Sourced
-# after lib.sh and apt.sh.
+# shellcheck shell=bash
+# A server with assertions, built from the source of the chosen major version.
+# Sourced after lib.sh and apt.sh.
 
 # Builds it where it is not there, and the extension. From here on it is the chosen server, everything lies
 # below target/assertions (target/assertions-N for another major version than 15), and $TARGET/stage has the

@@ -213,9 +213,10 @@ KINDS = {"same": "identical", "plans": "identical but for the text of plans", "o
 DOCUMENT = ROOT / "docs" / "postgresql-suites.md"
 INTRODUCTION = """# PostgreSQL's own suites
 
-What PostgreSQL's test suites print when every table they make is a colcompress table, held against what they print with heap tables on the
-same server. Made by `ACCEPT=1 make test-postgres`, with `PG=N` for another major version; the reasons are kept in
-`tests/postgres_suites.txt`, and a difference without a reason fails the run. The server crashed in none of them. Debian has no source of 16.
+What PostgreSQL's test suites print when every table they make is a colcompress table, held against what they
+print with heap tables on the same server. Made by `ACCEPT=1 make test-postgres`, with `PG=N` for another
+major version; the reasons are kept in `tests/postgres_suites.txt`, and a difference without a reason fails
+the run. The server crashed in none of them. Debian has no source of 16.
 
 """
 # Where the part of a major version begins.
