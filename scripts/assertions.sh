@@ -26,7 +26,7 @@ assertion_server() {
         fi
         say "building PostgreSQL with assertions (log: $home/build.log)"
         (
-            cd "$home/build"
+            cd "$home/build" || exit
             "$SOURCE/configure" --prefix="$prefix" --enable-cassert --enable-debug --with-icu CFLAGS='-O1 -g1' >"$home/build.log" 2>&1
             where=$(printf '%s\n' 'include src/Makefile.global' "show: ; @echo \$(pkglibdir)" | make -s -f - show top_builddir=.)
             case $where in
