@@ -8,6 +8,7 @@
 # structure that it reads. SOURCE is the source.
 assertion_server() {
     local home library prefix where part
+    "$ROOT/scripts/setup.sh" server
     find_postgres
     find_source
     "$ROOT/scripts/build.sh" dev
@@ -19,11 +20,6 @@ assertion_server() {
     prefix=$home/postgresql
     mkdir -p "$home/build"
     if [ ! -e "$home/installed" ]; then
-        # From 17 on the source has no generated scanners and parsers.
-        if [ "$PG_MAJOR" -ge 17 ] && ! { command -v flex && command -v bison; } >/dev/null 2>&1; then
-            as_root apt-get -qq update
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install flex bison
-        fi
         say "building PostgreSQL with assertions (log: $home/build.log)"
         (
             cd "$home/build" || exit

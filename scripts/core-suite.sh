@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Builds, stages and runs PostgreSQL's own test suites with colcompress as the default access method.
-# Usage: scripts/core-suite.sh [regress|isolation|cold]...
-# The suites come with PostgreSQL's source: SOURCE=DIRECTORY names an unpacked tree, else Debian's source
-# package of the version is fetched into target/ (of 16 there is none). scripts/core_suite.py says what the
-# results mean.
-# A suite asks about what its own minor version has mended, and may end an older server. So where the server
-# that was found is another one (17 and 18), the one that runs is built from the source, with assertions.
+# Usage: scripts/core-suite.sh [regress|isolation|cold]... The suites come with PostgreSQL's source:
+# SOURCE=DIRECTORY names an unpacked tree, else Debian's source package of the version is fetched into target/
+# (of 16 there is none). scripts/core_suite.py says what the results mean. A suite asks about faults that its
+# own minor version has mended, and may end an older server: that of 18.6 ends 18.4. So from 17 on the server
+# that runs is built from the same source, with assertions. On 15 it is Debian's.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/apt.sh"

@@ -8,10 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/apt.sh"
 . "$(dirname "$0")/assertions.sh"
 
-"$ROOT/scripts/setup.sh" server
 assertion_server
-
-cd "$ROOT"
 suites=("$@")
 if [ "${#suites[@]}" -eq 0 ]; then suites=(regress isolation changes postgres); fi
 status=0

@@ -77,5 +77,11 @@ DO $$ BEGIN
     EXECUTE 'CREATE TABLE z (k int) PARTITION BY RANGE (k) WITH (compression = zstd)';
 EXCEPTION WHEN invalid_parameter_value OR wrong_object_type THEN RAISE NOTICE 'refused';
 END $$;
+-- nor needs it the extension to take them away
+CREATE EXTENSION colonnade;
+CREATE TABLE z (k int) PARTITION BY RANGE (k) WITH (compression = zstd, orderby = 'k');
+DROP EXTENSION colonnade;
+ALTER TABLE z RESET (compression, orderby);
+SELECT relname, reloptions FROM pg_class WHERE relname = 'z';
 \connect :before
 DROP DATABASE partitioned_without;

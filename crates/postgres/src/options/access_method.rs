@@ -96,16 +96,15 @@ pub fn takes_options(relation: Oid) -> bool {
 
 /// As [`takes_options`], of an access method and a kind of relation.
 pub fn method_takes_options(method: Oid, kind: u8) -> bool {
-    let is_partitioned = kind == pg_sys::RELKIND_PARTITIONED_TABLE;
-    match is_partitioned && method == pg_sys::InvalidOid {
+    match is_partitioned(kind) && method == pg_sys::InvalidOid {
         true => is_here(),
-        false => (is_partitioned || has_rows(kind)) && is_ours(method),
+        false => (is_partitioned(kind) || has_rows(kind)) && is_ours(method),
     }
 }
 
 /// As [`method_takes_options`], of the access method that a statement names.
 pub fn named_takes_options(name: Option<&CStr>, kind: u8) -> bool {
-    match kind == pg_sys::RELKIND_PARTITIONED_TABLE && name.is_none() {
+    match is_partitioned(kind) && name.is_none() {
         true => is_here(),
         false => names_ours(name),
     }
@@ -114,6 +113,11 @@ pub fn named_takes_options(name: Option<&CStr>, kind: u8) -> bool {
 /// Does this database have our access method, under its usual name?
 fn is_here() -> bool {
     names_ours(Some(c"colcompress"))
+}
+
+/// Is this the kind of a partitioned table?
+pub fn is_partitioned(kind: u8) -> bool {
+    kind == pg_sys::RELKIND_PARTITIONED_TABLE
 }
 
 /// Is this the kind of relation that has a table access method and options?

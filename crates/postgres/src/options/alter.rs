@@ -52,7 +52,7 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let Some((method, kind)) = access_method::method_and_kind(table) else {
         return (Frame::Alter(alteration), plan);
     };
-    let is_partitioned = kind == pg_sys::RELKIND_PARTITIONED_TABLE;
+    let is_partitioned = access_method::is_partitioned(kind);
     if !access_method::has_rows(kind) && !is_partitioned {
         return (Frame::Alter(alteration), plan);
     }
@@ -74,9 +74,9 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     if !is_ours && stored.is_empty() || is_ours && !commands.iter().any(|c| changes_options(&c)) {
         return (Frame::Alter(alteration), plan);
     }
-    let names_ours = |c: Typed<'_, AlterTableCmd>| changes_options(&c) && statement::names_any(c.options());
+    let changes_ours = |c: Typed<'_, AlterTableCmd>| changes_options(&c) && statement::names_any(c.options());
     // What is wrong with a partitioned table that has no option of ours, the server says as ever.
-    if is_partitioned && stored.is_empty() && !commands.iter().any(names_ours) {
+    if is_partitioned && stored.is_empty() && !commands.iter().any(changes_ours) {
         return (Frame::Alter(alteration), plan);
     }
     // A cached plan runs the same tree again: edit a copy.

@@ -32,7 +32,7 @@ struct Target<'a> {
 impl Target<'_> {
     /// Is this a partitioned table that the statement gives no option of ours?
     fn is_left_alone(&self) -> bool {
-        self.kind == pg_sys::RELKIND_PARTITIONED_TABLE && !statement::names_any(self.options)
+        access_method::is_partitioned(self.kind) && !statement::names_any(self.options)
     }
 }
 
