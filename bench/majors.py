@@ -11,7 +11,6 @@ ROWS (1,000,000) and SF (1) are the sizes. Figures go to target/bench/majors.jso
 
 import json
 import os
-import subprocess
 
 import clickbench
 import events
@@ -30,77 +29,88 @@ METHODS = {"heap": "rows", "colcompress": "columns"}
 
 
 class Work:
-    """One suite: `tables` with the programs that write their rows, `create` the statements that make them,
-    `options` of the columnar ones, `heap_indexes`, and the questions to ask: a list of pairs of the indexes
-    that all engines get first, and a function that gives the questions."""
+    """One suite: its tables (suite.Table); `create(duck)`, the statements that make them; `options` of all
+    its columnar tables; `heap_indexes`; and `asked`: pairs of indexes that all engines get first, and a
+    function of a server that gives the questions."""
 
-    def __init__(self, tables, create, ask, duck, options="", heap_indexes=""):
-        self.tables, self.create, self.ask, self.duck = tables, create, ask, duck
+    def __init__(self, tables, create, asked, options="", heap_indexes=""):
+        self.tables, self.create, self.asked = tables, create, asked
         self.options, self.heap_indexes = options, heap_indexes
+
+    def write(self, server):
+        """One CSV file for each table, beside the server's data; {table: path}."""
+        files = {table.name: server.base / f"{table.name}.csv" for table in self.tables}
+        for table in self.tables:
+            table.write(files[table.name])
+        return files
+
+    def load_duckdb(self, engine, files):
+        for statement in suite.statements(self.create(True)):
+            engine.ask(statement, rows=False)
+        for table in self.tables:
+            engine.ask(table.duck.format(path=files[table.name]), rows=False)
+        engine.ask("CHECKPOINT", rows=False)
+
+
+class Events(Work):
+    """The events: a server makes their rows, and DuckDB has words of its own for some of their columns."""
+
+    def __init__(self):
+        scanned, keyed = ([q for q in questions if not tpch.ONLY or q.name in tpch.ONLY] for questions in events.questions())
+        indexes = "CREATE INDEX by_id ON t (id); CREATE INDEX by_user ON t (user_id)"
+        super().__init__([suite.Table("t", None, "FORMAT csv", None)], self.shape, [("", lambda _: scanned), (indexes, lambda _: keyed)],
+                         "orderby = 'event_date', compression = 'zstd'")
+
+    @staticmethod
+    def shape(_duck):
+        """The columns are those of a source of one row."""
+        return f"\\set ROWS 1\n{(kit.SQL / 'events.sql').read_text()}\nCREATE TABLE t (LIKE events_source); DROP TABLE events_source"
+
+    def write(self, server):
+        files = {"t": server.base / "t.csv"}
+        kit.make_events(server, DATABASE, events.ROWS, files["t"])
+        server.sql("DROP TABLE events_source", DATABASE)
+        return files
+
+    def load_duckdb(self, engine, files):
+        events.duck_table(engine, files["t"])
 
 
 def works():
-    scanned, keyed = ([q for q in questions if not tpch.ONLY or q.name in tpch.ONLY] for questions in events.questions())
     return {
-        "events": Work([suite.Table("t", None, "FORMAT csv", None)], None,
-                       [("", lambda _: scanned), ("CREATE INDEX by_id ON t (id); CREATE INDEX by_user ON t (user_id)", lambda _: keyed)],
-                       lambda engine, files: events.duck_table(engine, files["t"]), "orderby = 'event_date', compression = 'zstd'"),
-        "tpch": Work(tpch.tables(), lambda duck: (kit.SQL / "tpch.sql").read_text(), [("", lambda server: tpch.questions(server, DATABASE))],
-                     None, heap_indexes=tpch.INDEXES),
-        "clickbench": Work([clickbench.hits()], clickbench.create, [("", lambda server: clickbench.questions(server, DATABASE))], None),
+        "events": Events(),
+        "tpch": Work(tpch.tables(), lambda _duck: (kit.SQL / "tpch.sql").read_text(), [("", lambda server: tpch.questions(server, DATABASE))],
+                     heap_indexes=tpch.INDEXES),
+        "clickbench": Work([clickbench.hits()], clickbench.create, [("", lambda server: clickbench.questions(server, DATABASE))]),
     }
-
-
-def write_rows(server, work, folder):
-    """One CSV file for each table; {table: path}."""
-    files = {table.name: folder / f"{table.name}.csv" for table in work.tables}
-    if work.create is None:
-        kit.make_events(server, DATABASE, events.ROWS, files["t"])
-        return files
-    for table in work.tables:
-        with open(files[table.name], "wb") as out:
-            subprocess.run([str(part) for part in table.command], stdout=out, check=True)
-        files[table.name].chmod(0o644)
-    return files
 
 
 def load_server(server, work, method, files):
     schema = METHODS[method]
-    server.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}", DATABASE)
-    before = f"SET search_path = {schema}; SET default_table_access_method = {method}; SET maintenance_work_mem = '1GB';"
-    if work.create is None:
-        # The columns are those of a table of one row; the rows are the same everywhere.
-        shape = (kit.SQL / "events.sql").read_text().replace(":ROWS", "1")
-        options = f" WITH ({work.options})" if method == "colcompress" else ""
-        server.sql(f"SET search_path = {schema}; DROP TABLE IF EXISTS events_source; {shape}; "
-                   f"CREATE TABLE t (LIKE events_source) USING {method}{options}; DROP TABLE events_source", DATABASE)
-    else:
-        server.sql(f"{before} {work.create(False)}", DATABASE)
+    here = f"SET search_path = {schema}; SET default_table_access_method = {method}; SET maintenance_work_mem = '1GB';"
+    server.sql(f"CREATE SCHEMA {schema}; {here}\n{work.create(False)}", DATABASE)
     for table in work.tables:
+        if method == "colcompress" and work.options:
+            server.sql(f"ALTER TABLE {schema}.{table.name} SET ({work.options})", DATABASE)
+        # A file made anew in the same transaction is not logged when wal_level is minimal.
         server.sql(f"BEGIN; TRUNCATE {schema}.{table.name}; COPY {schema}.{table.name} FROM '{files[table.name]}' ({table.copy}); COMMIT", DATABASE)
     if method == "heap":
-        server.sql(before + work.heap_indexes, DATABASE)
+        server.sql(here + work.heap_indexes, DATABASE)
     server.sql("".join(f"VACUUM ANALYZE {schema}.{table.name};\n" for table in work.tables), DATABASE)
 
 
-def load_duckdb(engine, work, files):
-    if work.duck:
-        work.duck(engine, files)
-        return
-    lines = [line for line in work.create(True).splitlines() if not line.startswith("--")]
-    for statement in filter(str.strip, "\n".join(lines).split(";")):
-        engine.ask(statement, rows=False)
-    for table in work.tables:
-        engine.ask(table.duck.format(path=files[table.name]), rows=False)
-    engine.ask("CHECKPOINT", rows=False)
-
-
 def engines_of(servers, method):
-    found = []
-    for major, server in servers.items():
-        runs = HEAP_RUNS if method == "heap" else RUNS
-        found.append(race.Postgres(f"{method} {major}", server, DATABASE, "t", f"SET search_path = {METHODS[method]}", runs=runs))
-    return found
+    setup = f"SET search_path = {METHODS[method]}"
+    return [race.Postgres(f"{method} {major}", server, DATABASE, "t", setup) for major, server in servers.items()]
+
+
+def index(indexes, servers, duck):
+    """Makes indexes in all engines."""
+    for server in servers.values():
+        for schema in METHODS.values():
+            server.sql(f"SET search_path = {schema}; {indexes}; ANALYZE", DATABASE)
+    for statement in suite.statements(indexes):
+        duck.ask(statement, rows=False)
 
 
 def ask(name, work, servers, duck):
@@ -108,18 +118,15 @@ def ask(name, work, servers, duck):
     heaps, columns = engines_of(servers, "heap"), engines_of(servers, "colcompress")
     found, wrong = {mode: {} for mode in race.MODES}, []
     try:
-        for indexes, questions in work.ask:
+        for indexes, questions in work.asked:
             if indexes:
-                for server in servers.values():
-                    for schema in METHODS.values():
-                        server.sql(f"SET search_path = {schema}; {indexes}; ANALYZE t", DATABASE)
-                for statement in indexes.split(";"):
-                    duck.ask(statement, rows=False)
+                index(indexes, servers, duck)
             asked = questions(next(iter(servers.values())))
             for mode, threads in race.MODES.items():
                 # With two threads only the first heap is asked, for the answers.
                 of_heap = heaps if threads == 1 else heaps[:1]
-                contest = race.Race(name, [of_heap[0], columns[0], *of_heap[1:], *columns[1:], duck], asked, RUNS)
+                contest = race.Race(name, [of_heap[0], columns[0], *of_heap[1:], *columns[1:], duck], asked, RUNS,
+                                    fewer={engine.name: HEAP_RUNS for engine in heaps})
                 kit.say(f"{name}, {mode}: {len(asked)} questions")
                 found[mode].update(contest.one_mode(threads))
                 wrong += contest.wrong
@@ -144,24 +151,24 @@ def means(record, majors):
     return rows
 
 
-def show(name, mode, record, majors):
-    titles = list(means(record, majors)[majors[0]])
-    rows = [(str(major), *(race.ratio_text(values[title]) for title in titles)) for major, values in means(record, majors).items()]
-    kit.print_table((f"{name}, {mode}", *titles), rows)
+def show(name, mode, record, values):
+    """One mode of a suite: `values` are what `means` says, by major."""
+    first, *later = values
+    titles = list(values[first])
+    kit.print_table((f"{name}, {mode}", *titles), [(str(major), *(race.ratio_text(values[major][title]) for title in titles)) for major in values])
     slower = []
     for question, entry in record.items():
-        first = race.median(entry[f"colcompress {majors[0]}"]["wall_ms"])
-        for major in majors[1:]:
-            quotient = race.ratio(race.median(entry[f"colcompress {major}"]["wall_ms"]), first)
+        before = race.median(entry[f"colcompress {first}"]["wall_ms"])
+        for major in later:
+            quotient = race.ratio(race.median(entry[f"colcompress {major}"]["wall_ms"]), before)
             if quotient and quotient > 1.15:
-                slower.append(f"{question} on {major} {quotient:.2f}x of {first:.1f} ms")
+                slower.append(f"{question} on {major} {quotient:.2f}x of {before:.1f} ms")
     print("  more than 1.15x of the first: " + ("; ".join(slower) or "none") + "\n", flush=True)
 
 
-def start():
-    """A server of each major, with the library that scripts/bench.sh staged for it. The chosen one is 15: the
-    stages of others bring their server along."""
-    servers = {}
+def start(servers):
+    """Adds a server of each major, with the library that scripts/bench.sh staged for it. The chosen one is
+    15: the stages of others bring their server along."""
     for number, major in enumerate(MAJORS):
         stage = (TARGET if major == 15 else TARGET / f"pg{major}") / "stage" / os.environ.get("PROFILE", "release")
         servers[major] = server = Server(private_base(f"majors-{major}", temporary=True), port=54330 + number, stage=stage, settings=SETTINGS)
@@ -171,41 +178,45 @@ def start():
         server.start()
         server.create_database(DATABASE)
         kit.say(server.sql("SELECT version()"))
-    return servers
+
+
+def run(name, work, servers):
+    """Loads, asks and drops one suite; its report, and what was wrong."""
+    first = servers[MAJORS[0]]
+    kit.say(f"{name}: loading")
+    duck = others.DuckDB(first.base / f"{name}.duckdb")
+    try:
+        files = work.write(first)
+        work.load_duckdb(duck, files)
+        for server in servers.values():
+            for method in METHODS:
+                load_server(server, work, method, files)
+            kit.say(f"  {server.base.name} is loaded")
+        for path in files.values():
+            path.unlink()
+        found, wrong = ask(name, work, servers, duck)
+    finally:
+        duck.close()
+    report = {mode: {"questions": record, "means": means(record, MAJORS)} for mode, record in found.items()}
+    print()
+    for mode, entry in report.items():
+        show(name, mode, entry["questions"], entry["means"])
+    for server in servers.values():
+        for schema in METHODS.values():
+            server.sql(f"DROP SCHEMA {schema} CASCADE", DATABASE)
+    return report, wrong
 
 
 def main():
     end_orderly()
     servers, report, wrong = {}, {"machine": race.machine(), "settings": SETTINGS, "suites": {}}, []
     try:
-        servers = start()
+        start(servers)
         report["versions"] = {major: server.sql("SELECT version()") for major, server in servers.items()}
-        first = servers[MAJORS[0]]
         for name, work in works().items():
-            if name not in SUITES:
-                continue
-            kit.say(f"{name}: loading")
-            files = write_rows(first, work, first.base)
-            duck = others.DuckDB(first.base / f"{name}.duckdb")
-            try:
-                load_duckdb(duck, work, files)
-                for server in servers.values():
-                    for method in METHODS:
-                        load_server(server, work, method, files)
-                    kit.say(f"  {server.base.name} is loaded")
-                for path in files.values():
-                    path.unlink()
-                found, faults = ask(name, work, servers, duck)
-            finally:
-                duck.close()
-            wrong += faults
-            report["suites"][name] = {mode: {"questions": record, "means": means(record, MAJORS)} for mode, record in found.items()}
-            print()
-            for mode, record in found.items():
-                show(name, mode, record, MAJORS)
-            for server in servers.values():
-                for schema in METHODS.values():
-                    server.sql(f"DROP SCHEMA {schema} CASCADE", DATABASE)
+            if name in SUITES:
+                report["suites"][name], faults = run(name, work, servers)
+                wrong += faults
     finally:
         for server in servers.values():
             server.destroy()

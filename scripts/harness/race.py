@@ -74,11 +74,10 @@ class Absent:
 
 
 class Postgres:
-    """An engine that is a session: `table` stands for :t, `setup` chooses schemas and the like. `runs` is the
-    most timed runs that it takes part in, where that is fewer than the race has."""
+    """An engine that is a session: `table` stands for :t, `setup` chooses schemas and the like."""
 
-    def __init__(self, name, server, database, table="", setup="", timeout=600, runs=math.inf):
-        self.name, self.table, self.most_runs = name, table, runs
+    def __init__(self, name, server, database, table="", setup="", timeout=600):
+        self.name, self.table = name, table
         self.describe = lambda text: server.sql(f"\\pset format unaligned\n\\pset fieldsep '\t'\n{setup};\n{text}\n\\gdesc\n", database)
         self.session = server.session(database)
         self.postmaster = server.postmaster_pid()
@@ -201,10 +200,11 @@ def untied(text, columns):
 
 class Race:
     """The engines, in the order of the table's columns: heap first, then colcompress, then others if they are
-    there."""
+    there. `runs` is the number of timed runs, `fewer` that of engines, by name, which take part in fewer."""
 
-    def __init__(self, suite, engines, questions, runs):
+    def __init__(self, suite, engines, questions, runs, fewer=None):
         self.suite, self.engines, self.questions, self.runs = suite, engines, questions, runs
+        self.fewer = fewer or {}
         self.wrong = []
 
     def all_modes(self, modes=MODES):
@@ -234,7 +234,7 @@ class Race:
         times = next((times for limit, times in PATIENCE if slowest > limit), self.runs)
         for turn in range(times):
             for engine in (self.engines if turn % 2 == 0 else self.engines[::-1]):
-                if first[engine.name].wall is None or turn >= getattr(engine, "most_runs", math.inf):
+                if first[engine.name].wall is None or turn >= self.fewer.get(engine.name, times):
                     continue
                 run = engine.run(words[engine.name])
                 if run.wall is not None:

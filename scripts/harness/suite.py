@@ -44,6 +44,18 @@ class Table:
     def __init__(self, name, command, copy, duck):
         self.name, self.command, self.copy, self.duck = name, command, copy, duck
 
+    def write(self, path):
+        """Writes the rows to a file that anybody may read."""
+        with open(path, "wb") as file:
+            subprocess.run([*map(str, self.command)], stdin=subprocess.DEVNULL, stdout=file, check=True)
+        path.chmod(0o644)
+
+
+def statements(text):
+    """The statements of a script that has comments in lines of their own and no semicolon within a word."""
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    return [statement for statement in "\n".join(lines).split(";") if statement.strip()]
+
 
 class Suite:
     """A suite at one size. `create(duck)` gives the statements that make its empty tables, in DuckDB's words
@@ -208,9 +220,8 @@ class Suite:
             nonlocal wall, cpu
             answer = engine.ask(statement, rows=False)
             wall, cpu = wall + answer["wall_ms"] / 1000, cpu + answer["cpu_ms"] / 1000
-        for statement in "\n".join(line for line in self.create(is_duck).splitlines() if not line.startswith("--")).split(";"):
-            if statement.strip():
-                engine.ask(statement)
+        for statement in statements(self.create(is_duck)):
+            engine.ask(statement)
         for table in self.tables:
             # Hyper reads no pipes.
             with self.rows_of(table, piped=is_duck) as path:
@@ -231,8 +242,7 @@ class Suite:
         path.unlink(missing_ok=True)
         if not piped:
             try:
-                with path.open("wb") as file:
-                    subprocess.run([*map(str, table.command)], stdin=subprocess.DEVNULL, stdout=file, check=True)
+                table.write(path)
                 yield path
             finally:
                 path.unlink(missing_ok=True)
