@@ -12,7 +12,8 @@ use pgrx::pg_sys::{
 
 use super::{BitmapBlocks, Partitioned, RunHook};
 
-/// Whether the expression of a projection returns a value, as others do. It has a place for NULL then.
+/// Whether the expression of a projection returns a value. Here it does, and wants a place for NULL, as
+/// others.
 pub const PROJECTIONS_RETURN: bool = true;
 
 /// The columns of a row type, dropped ones included.

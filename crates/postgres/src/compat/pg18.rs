@@ -15,7 +15,7 @@ mod pruning;
 pub use bitmap::{BitmapState, end_bitmap, restart_bitmap, set_bitmap};
 pub use pruning::{PruneState, begin_pruning, matching_inputs};
 
-/// Whether the expression of a projection returns a value, as others do. It takes no place for NULL.
+/// Whether the expression of a projection returns a value. Here it does not, and wants no place for NULL.
 pub const PROJECTIONS_RETURN: bool = false;
 
 /// The option of a heap scan without which a bitmap scan passes over the rows of an all-visible page.

@@ -67,8 +67,8 @@ pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
     unsafe { compat::may_execute(function, pg_sys::GetUserId()) }
 }
 
-/// All indexes of a table by the catalog, and whether each is valid. Those that are being dropped, and those
-/// that an aborted drop has left, are among them; `RelationGetIndexList` leaves these out.
+/// All indexes of a table in the catalog, and whether each is valid. Among them are those that a drop has
+/// marked as dead and not removed; `RelationGetIndexList` leaves these out.
 pub unsafe fn indexes_of(table: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> {
     let lock = pg_sys::AccessShareLock as i32;
     let mut key = pg_sys::ScanKeyData::default();

@@ -176,7 +176,7 @@ pub fn created(relation: Oid) {
         _ => None,
     });
     if let Some((mut settings, takes_usual_order)) = settings {
-        // A partitioned table has no order of its own: the setting may be another when a partition is made.
+        // The setting is not kept for a partitioned table: it may be another when a partition is made.
         if takes_usual_order
             && access_method::is_our_table(relation)
             && let Some(order) = usual.and_then(|order| fitting(relation, &order))

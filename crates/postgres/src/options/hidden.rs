@@ -181,7 +181,7 @@ pub unsafe extern "C-unwind" fn colonnade_portable_options(call: FunctionCallInf
         return return_null(call);
     };
     let method = Oid::from(method.value() as u32);
-    // No method is that of partitioned tables, and of views, whose options have other names.
+    // Partitioned tables and views may have no method. The options of views have other names than ours.
     if method != pg_sys::InvalidOid && !access_method::is_ours(method) {
         return options;
     }

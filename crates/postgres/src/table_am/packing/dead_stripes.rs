@@ -117,8 +117,8 @@ unsafe fn take_out(tables: Vec<Oid>) {
 }
 
 /// Sees to it that the transaction is at READ COMMITTED, whatever level the session prefers: a mover must not
-/// conflict with anybody. The server gives the statement a snapshot, and with it the transaction its level.
-/// So another one is begun where that is not the one wanted, as VACUUM itself does afterwards.
+/// conflict with anybody. The server has given the statement a snapshot already, and the level cannot change
+/// after that. So a transaction at another level is ended and a new one begun, as VACUUM itself does later.
 unsafe fn read_committed() {
     // SAFETY: no transaction block, and the statement has changed nothing yet.
     unsafe {
