@@ -204,6 +204,16 @@ def one_round(server, number, kept):
     return moved, len(acknowledged)
 
 
+def stop_packing(server):
+    """What the background clears away conflicts with a standby's snapshots, as what VACUUM does."""
+    for command in ("ALTER SYSTEM SET colonnade.packing = off", "SELECT pg_reload_conf()"):
+        server.sql(command)
+    end = time.time() + 60
+    while server.sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'colonnade packing'") != "0":
+        assert time.time() < end, "packing goes on though it is off"
+        time.sleep(0.1)
+
+
 def old_query(server, copy):
     """VACUUM takes index entries of dead rows in stripes away: a standby's transaction that still sees those
     rows is ended, not misled."""
@@ -298,6 +308,7 @@ def standby(server, kept):
         wait_for_replay(server, copy)
         here, there = (one.sql(DIGEST, "crash") for one in (server, copy))
         assert here == there and here, f"primary has {here}, standby {there}"
+        stop_packing(server)
         old_query(server, copy)
         # Proxies of rows that were locked once, made many at a time, and taken away again, also from pages
         # that were frozen.
