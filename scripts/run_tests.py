@@ -41,6 +41,7 @@ from pathlib import Path
 
 from harness import twins
 from harness.server import ROOT, ServerError, by_major, clean_environment, fresh_server, major
+from harness.settle import SETTLE
 from harness.twins import isolationtester
 
 TESTS = ROOT / "tests"
@@ -152,6 +153,7 @@ class Files:
         server = fresh_server(self.name, self.stage)
         try:
             server.create_database(TEMPLATE)
+            server.sql(SETTLE, TEMPLATE)
             with ThreadPoolExecutor(self.jobs) as pool:
                 verdicts = list(pool.map(lambda f: self.one(server, f), files))
             log = server.log.read_text(errors="replace")

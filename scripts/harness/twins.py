@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .server import ServerError, clean_environment
+from .settle import SETTLE
 
 LEVELS = ("read committed", "repeatable read", "serializable")
 # Seconds after which the tester cancels a step that should have ended; a hang on one side is a difference.
@@ -40,17 +41,9 @@ BEGIN
     IF filled THEN PERFORM cold(t); END IF;
   END LOOP;
 END $$;
--- Until every snapshot sees all that was committed; a merge leaves younger rows in heap pages. Transactions of other databases
--- hold that up, and so does autovacuum while it analyses a table of this one.
-CREATE FUNCTION settled() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE now int8 := pg_current_xact_id()::text::int8;
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot())::text::int8 < now OR EXISTS (SELECT FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin::text::int8 < now)
-  LOOP PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP;
-END $$;
 """
-SETTLED = "setup { BEGIN ISOLATION LEVEL READ COMMITTED; SELECT settled(); COMMIT; }\n"
+# A merge leaves rows in heap pages that some snapshot does not see.
+SETTLED = "setup { CALL harness.settle(); }\n"
 TO_COLD = re.compile(r"^setup(?=\s*\{[^}]*\bcold(?:_all)?\()", re.M)
 
 
@@ -84,7 +77,7 @@ class Twins:
         """What the tester prints for the spec in a new database; raises ServerError when it cannot run it."""
         database = f"twin_{name}_{method}".replace("-", "_")
         self.server.create_database(database)
-        self.server.sql(FUNCTIONS, database)
+        self.server.sql(SETTLE + FUNCTIONS, database)
         env = clean_environment()
         env.update(PGOPTIONS=f"-c default_table_access_method={method} -c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}",
                    PGISOLATIONTIMEOUT=STUCK_AFTER, PG_TEST_TIMEOUT_DEFAULT=STUCK_AFTER, PGAPPNAME=f"twins/{name}")

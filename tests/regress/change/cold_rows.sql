@@ -185,17 +185,7 @@ CREATE INDEX c_v ON c (v); CREATE UNIQUE INDEX CONCURRENTLY c_id ON c (id); REIN
 SET enable_seqscan = off; SET colonnade.enable_scan = off;
 SELECT count(*), min(v) FROM c WHERE v >= 'row 2'; SELECT count(*), min(v) FROM h WHERE v >= 'row 2';
 RESET enable_seqscan; RESET colonnade.enable_scan;
--- Until no snapshot may see the rows that are dead: those of other sessions (autovacuum, say), and our own,
--- which counts writers of other databases, too.
-CREATE PROCEDURE settled() LANGUAGE plpgsql AS $$
-DECLARE now int8 := pg_current_xact_id()::text::int8;
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot())::text::int8 < now OR EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-      AND pid <> pg_backend_pid() AND backend_xmin::text::int8 <= now) LOOP
-    PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
-  END LOOP;
-END $$;
-CALL settled();
+CALL harness.settle();
 BEGIN;
 DELETE FROM c WHERE id BETWEEN 29000 AND 29005;
 CLUSTER c USING c_id;
@@ -203,7 +193,7 @@ SELECT count(*) FROM c WHERE id BETWEEN 29000 AND 29006;
 ROLLBACK;
 SELECT differences('h', 'c');
 CALL on_both('DELETE FROM $t WHERE id BETWEEN 29100 AND 29105');
-CALL settled();
+CALL harness.settle();
 VACUUM FULL c;
 SELECT differences('h', 'c'), (SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'c'::regclass) = (SELECT count(*) FROM c
     WHERE ctid >= '(2147483648,0)') AS dead_rows_are_gone;

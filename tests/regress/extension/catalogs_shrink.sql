@@ -7,7 +7,7 @@ INSERT INTO t SELECT g, 0 FROM generate_series(1, 150000) g;
 -- Locks that are rolled back.
 BEGIN; SELECT count(*) FROM (SELECT FROM t FOR UPDATE) x; ROLLBACK;
 SELECT kilobytes('row_proxy') > 5000 AS is_large;
-CALL settle();
+CALL harness.settle();
 VACUUM t;
 VACUUM engine.row_proxy;
 SELECT kilobytes('row_proxy') < 100 AS is_small;
@@ -15,13 +15,13 @@ SELECT count(*) FROM (SELECT FROM t WHERE id % 1000 = 0 FOR UPDATE) x;
 -- Rows that were changed and packed: where they went, and their bits.
 DO $$ BEGIN FOR i IN 1..20 LOOP UPDATE t SET n = i WHERE id > 145000 AND id % 2 = 0; END LOOP; END $$;
 UPDATE t SET n = n + 1;
-CALL settle();
+CALL harness.settle();
 CALL engine.colcompress_repack('t');
 SELECT kilobytes('row_move') > 1000 AS moves, kilobytes('delete_bitmap') > 0 AS bits;
-CALL settle();
+CALL harness.settle();
 -- VACUUM of a table has what is known of rows that are gone taken out; each catalog has a VACUUM of its own,
 -- autovacuum's if nobody else's.
-VACUUM t; CALL settle(); VACUUM t; CALL settle();
+VACUUM t; CALL harness.settle(); VACUUM t; CALL harness.settle();
 VACUUM engine.row_move, engine.delete_bitmap, engine.row_proxy;
 SELECT kilobytes('row_move') < 100 AS moves, kilobytes('delete_bitmap') < 100 AS bits, kilobytes('row_proxy') < 100 AS proxies;
 SELECT count(*), sum(n) FROM t;

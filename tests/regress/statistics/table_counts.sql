@@ -35,7 +35,7 @@ FROM counted h, counted c WHERE h.t = 'h' AND c.t = 'c';
 \i include/counts_twin.sql
 \set stmt 'BEGIN; DELETE FROM {t} WHERE k <= 100; UPDATE {t} SET v = 1 WHERE k BETWEEN 101 AND 150; ROLLBACK'
 \i include/counts_twin.sql
-CALL settle();
+CALL harness.settle();
 \set stmt 'VACUUM {t}'
 \i include/counts_twin.sql
 -- Rows of stripes deleted and updated, by row and in bulk.
@@ -49,7 +49,7 @@ CALL settle();
 \i include/counts_twin.sql
 \set stmt 'ANALYZE {t}'
 \i include/counts_twin.sql
-CALL settle();
+CALL harness.settle();
 \set stmt 'VACUUM {t}'
 \i include/counts_twin.sql
 \set stmt 'ANALYZE {t}'
@@ -57,7 +57,7 @@ CALL settle();
 -- VACUUM and ANALYZE in one, and a VACUUM that finds nothing to do.
 \set stmt 'DELETE FROM {t} WHERE k BETWEEN 6100 AND 8099'
 \i include/counts_twin.sql
-CALL settle();
+CALL harness.settle();
 \set stmt 'VACUUM ANALYZE {t}'
 \i include/counts_twin.sql
 \set stmt 'VACUUM {t}'
@@ -67,7 +67,7 @@ CALL settle();
 -- Indexes have as many entries, and who builds them counts rows that are alive.
 \set stmt 'DELETE FROM {t} WHERE k BETWEEN 8100 AND 8199'
 \i include/counts_twin.sql
-CALL settle();
+CALL harness.settle();
 \set stmt 'CREATE INDEX {t}_k ON {t} (k)'
 \i include/counts_twin.sql
 \set stmt 'CREATE INDEX {t}_some ON {t} (v) WHERE k > 20000'
@@ -79,7 +79,7 @@ CREATE VIEW indexes AS SELECT substr(h.relname, 2) AS index, h.reltuples AS heap
 SELECT * FROM indexes;
 \set stmt 'DELETE FROM {t} WHERE k BETWEEN 25001 AND 27000'
 \i include/counts_twin.sql
-CALL settle();
+CALL harness.settle();
 \set stmt 'VACUUM {t}'
 \i include/counts_twin.sql
 SELECT * FROM indexes;
@@ -89,11 +89,11 @@ SELECT * FROM indexes;
 \set stmt 'REINDEX INDEX CONCURRENTLY {t}_k'
 \i include/counts_twin.sql
 -- Rows that packing moves are neither new nor gone, and copies that they leave are dead until VACUUM.
-CALL settle();
+CALL harness.settle();
 CALL engine.colcompress_repack('c');
 SELECT pg_stat_force_next_flush() \g /dev/null
 SELECT * FROM counts;
-CALL settle();
+CALL harness.settle();
 \set stmt 'VACUUM {t}'
 \i include/counts_twin.sql
 SELECT hot_rows, cold_rows - dead_rows AS live FROM engine.storage_health('c');
@@ -101,11 +101,11 @@ SELECT * FROM indexes;
 -- Stripes with dead rows that are written anew.
 \set stmt 'DELETE FROM {t} WHERE k % 2 = 0'
 \i include/counts_twin.sql
-CALL settle();
+CALL harness.settle();
 CALL engine.colcompress_repack('c');
 SELECT pg_stat_force_next_flush() \g /dev/null
 SELECT * FROM counts;
-CALL settle();
+CALL harness.settle();
 \set stmt 'VACUUM {t}'
 \i include/counts_twin.sql
 -- Rewrites.
@@ -136,7 +136,7 @@ SELECT engine.colcompress_merge('c');
 \i include/counts_twin.sql
 \set stmt 'DELETE FROM {t}'
 \i include/counts_twin.sql
-CALL settle();
+CALL harness.settle();
 \set stmt 'VACUUM {t}'
 \i include/counts_twin.sql
 SELECT hot_rows, cold_rows, dead_rows FROM engine.storage_health('c');
@@ -153,7 +153,7 @@ INSERT INTO p SELECT generate_series(1, 30000);
 VACUUM p;
 DELETE FROM p WHERE k <= 10000 AND k > 1;
 SELECT expected('p');
-CALL settle();
+CALL harness.settle();
 VACUUM p;
 SELECT expected('p');
 INSERT INTO p SELECT generate_series(30001, 35000);
@@ -165,6 +165,6 @@ ANALYZE p;
 SELECT expected('p'), (SELECT count(*) FROM p) AS rows;
 INSERT INTO p SELECT generate_series(40001, 42000);
 SELECT expected('p'), (SELECT count(*) FROM p) AS rows;
-CALL settle();
+CALL harness.settle();
 CALL engine.colcompress_repack('p');
 SELECT expected('p'), (SELECT count(*) FROM p) AS rows;

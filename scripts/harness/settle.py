@@ -1,0 +1,23 @@
+"""`CALL harness.settle()`: waits until every snapshot of this database sees all that was committed before.
+
+Tests call it before a mover or VACUUM that leaves alone what an old snapshot may not see. Three kinds of
+transaction can keep one: those with an id in any database, open snapshots of this one, and autovacuum while
+it analyses a table of this one. It must not be called in a transaction block.
+"""
+
+SETTLE = """
+CREATE SCHEMA harness;
+GRANT USAGE ON SCHEMA harness TO public;
+CREATE PROCEDURE harness.settle() LANGUAGE plpgsql AS $$
+DECLARE last int8 := pg_snapshot_xmax(pg_current_snapshot())::text::int8;
+BEGIN
+  LOOP
+    -- At the higher levels a transaction keeps its snapshot.
+    COMMIT;
+    EXIT WHEN pg_snapshot_xmin(pg_current_snapshot())::text::int8 >= last AND NOT EXISTS (
+      SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin::text::int8 < last);
+    PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+  END LOOP;
+END $$;
+"""
