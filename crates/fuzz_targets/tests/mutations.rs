@@ -14,7 +14,7 @@ use fuzz_targets::{
 };
 use server_values::jsonb::{Json, jsonb};
 use server_values::{arrays, pglz};
-use stripe::{CHECKSUM_BYTES, StripeOptions, write_stripe};
+use stripe::{CHECKSUM_BYTES, Layout, StripeOptions, write_stripe};
 use support::{Random, SHAPES, any_column, column};
 use vector::{LogicalType, Vector, VectorBuilder};
 
@@ -164,6 +164,7 @@ fn stripes() -> Vec<stripe::EncodedStripe> {
                 TYPES.iter().map(|&logical| any_column(&mut random, logical, 50)).collect();
             let codec = if seed % 2 == 0 { Codec::None } else { Codec::Pglz };
             let options = StripeOptions {
+                layout: if seed % 3 == 0 { Layout::Blocks } else { Layout::Columns },
                 chunk_rows: 30,
                 codec,
                 codecs: &Pglz,
@@ -226,19 +227,19 @@ fn column_footers() {
     }
 }
 
-/// Places of the column footers, found from the entries of the footer (see FORMAT.md).
+/// Places of the column footers and of the block index, found from the footer (see FORMAT.md).
 fn column_footers_of(stripe: &stripe::EncodedStripe) -> (usize, Vec<std::ops::Range<usize>>) {
     const HEAD: usize = 4 + 1 + 4 + 4 + 4 + 8;
     const ENTRY: usize = 1 + 2 + 8 + 8 + 4;
     let footer = &stripe.bytes[stripe.footer_offset as usize..];
     let columns = u32::from_le_bytes(footer[5..9].try_into().unwrap()) as usize;
-    let ranges = footer[HEAD..HEAD + columns * ENTRY]
-        .chunks(ENTRY)
-        .map(|entry| {
-            let start = u64::from_le_bytes(entry[11..19].try_into().unwrap()) as usize;
-            start..start + u32::from_le_bytes(entry[19..23].try_into().unwrap()) as usize
-        })
-        .collect();
+    let range = |at: usize| {
+        let start = u64::from_le_bytes(footer[at..at + 8].try_into().unwrap()) as usize;
+        start..start + u32::from_le_bytes(footer[at + 8..at + 12].try_into().unwrap()) as usize
+    };
+    let index = (footer[4] == 2).then(|| range(HEAD + 4));
+    let entries = if index.is_some() { HEAD + 4 + 8 + 4 } else { HEAD };
+    let ranges = (0..columns).map(|column| range(entries + column * ENTRY + 11)).chain(index).collect();
     (columns, ranges)
 }
 

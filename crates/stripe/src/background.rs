@@ -47,13 +47,13 @@ pub fn encode_in_background(
     if options.codec == Codec::Pglz {
         return None;
     }
-    let StripeOptions { chunk_rows, codec, level, force, bloom_columns, .. } = *options;
+    let StripeOptions { layout, chunk_rows, codec, level, force, bloom_columns, .. } = *options;
     let bloom_columns = bloom_columns.to_vec();
     let columns = Arc::clone(columns);
     let work = move |check: &dyn Fn() -> Result<()>| {
         let bloom_columns = &bloom_columns;
         let options =
-            StripeOptions { chunk_rows, codec, level, force, codecs: &NoPglz, bloom_columns, check };
+            StripeOptions { layout, chunk_rows, codec, level, force, codecs: &NoPglz, bloom_columns, check };
         write_stripe(row_count, &columns, &options)
     };
     Background::start(work, start).ok()

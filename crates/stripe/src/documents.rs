@@ -14,7 +14,7 @@ use encodings::{BlockCodecs, Chunk, Path, PathColumn, PathComponent, PathKind, V
 use server_bytes::Question;
 use server_bytes::jsonb::{self, Leaf};
 use server_bytes::numeric;
-use vector::{Bitmap, LogicalType, Result, Selection, Values, Vector, VectorBuilder};
+use vector::{Bitmap, LogicalType, Result, Selection, Values, Vector, VectorBuilder, concat_coded};
 
 use crate::OwnedChunk;
 
@@ -33,14 +33,21 @@ pub fn answers(
     selection: &Selection,
     codecs: &dyn BlockCodecs,
 ) -> Result<Vector> {
-    let asked = Asked { question, owned: chunk, codecs };
     match selection {
-        Selection::Rows(rows) if rows.len() * ASK_BELOW < chunk.rows() as usize => asked.of_rows(rows),
+        Selection::Rows(rows) if rows.len() * ASK_BELOW < chunk.rows() as usize => {
+            Asked { question, owned: chunk, codecs }.of_rows(rows)
+        }
         _ => {
-            let answers = match asked.of_paths()? {
-                Some(answers) => answers,
-                None => asked.of_vector(chunk.decode(codecs)?)?,
+            let answers = |piece: OwnedChunk| {
+                let asked = Asked { question, owned: &piece, codecs };
+                match asked.of_paths()? {
+                    Some(answers) => Ok(answers),
+                    None => asked.of_vector(piece.decode(codecs)?),
+                }
             };
+            let parts = chunk.pieces().map(answers).collect::<Result<Vec<_>>>()?;
+            let logical = parts.first().map_or(LogicalType::Bool, |part| part.logical);
+            let answers = concat_coded(logical, parts)?;
             Ok(match selection {
                 Selection::All(_) => answers,
                 Selection::Rows(rows) => answers.take(rows),

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! stripe         columns' data, one column after the other: shared section, chunks, bloom filters
+//!                version 2: row blocks, which have the values; chunks have no bytes of their own
 //!                columns' footers, one after the other
+//!                version 2: block index
 //!                footer
 //! footer         magic "CLST", version u8, column count u32, row count u32, chunk rows u32, data length u64,
+//!                version 2: rows of a block u32, offset of the block index u64, its length u32;
 //!                per column: type tag u8, fixed width u16, data offset u64, footer offset u64, footer length u32;
 //!                checksum u64
 //! column footer  shared length v, shared checksum u64 (if length > 0), statistics of the whole column,
@@ -27,8 +30,10 @@ use crate::statistics::ColumnStatistics;
 
 /// First bytes of a footer.
 pub const MAGIC: [u8; 4] = *b"CLST";
-/// Version written by this build. Version 1 is the first.
-pub const VERSION: u8 = 1;
+/// Version of stripes that store each column apart.
+pub const COLUMNS: u8 = 1;
+/// Version of stripes with row blocks.
+pub const BLOCKS: u8 = 2;
 /// Most columns of a stripe.
 pub const MAX_COLUMNS: usize = 65_535;
 
@@ -45,6 +50,15 @@ pub struct ColumnEntry {
     pub footer: Range<u64>,
 }
 
+/// That rows lie in blocks, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowBlocks {
+    /// Rows of every block but the last.
+    pub rows: u32,
+    /// Where the block index is.
+    pub index: Range<u64>,
+}
+
 /// A parsed footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footer {
@@ -52,8 +66,10 @@ pub struct Footer {
     pub row_count: u32,
     /// Rows of every chunk but the last.
     pub chunk_rows: u32,
-    /// Length of all columns' data: where the column footers begin.
+    /// Length of all columns' data, row blocks included: where the column footers begin.
     pub data_length: u64,
+    /// The row blocks. None if each column is stored apart.
+    pub blocks: Option<RowBlocks>,
     /// The columns.
     pub columns: Vec<ColumnEntry>,
 }
@@ -69,20 +85,21 @@ impl Footer {
         let too_many = |_| Error::InvalidInput(format!("{} columns in one stripe", self.columns.len()));
         let mut out = Vec::with_capacity(64 + self.columns.len() * ENTRY_BYTES);
         out.extend_from_slice(&MAGIC);
-        out.push(VERSION);
+        out.push(if self.blocks.is_some() { BLOCKS } else { COLUMNS });
         out.extend_from_slice(&u32::try_from(self.columns.len()).map_err(too_many)?.to_le_bytes());
         out.extend_from_slice(&self.row_count.to_le_bytes());
         out.extend_from_slice(&self.chunk_rows.to_le_bytes());
         out.extend_from_slice(&self.data_length.to_le_bytes());
+        if let Some(blocks) = &self.blocks {
+            out.extend_from_slice(&blocks.rows.to_le_bytes());
+            write_range(&blocks.index, &mut out)?;
+        }
         for column in &self.columns {
             let width = if let LogicalType::FixedBytes(width) = column.logical { width } else { 0 };
-            let length = u32::try_from(column.footer.end - column.footer.start)
-                .map_err(|_| Error::InvalidInput("column footer past 4 GiB".into()))?;
             out.push(column.logical.tag());
             out.extend_from_slice(&width.to_le_bytes());
             out.extend_from_slice(&column.data_offset.to_le_bytes());
-            out.extend_from_slice(&column.footer.start.to_le_bytes());
-            out.extend_from_slice(&length.to_le_bytes());
+            write_range(&column.footer, &mut out)?;
         }
         seal(&mut out);
         Ok(out)
@@ -98,7 +115,7 @@ impl Footer {
         }
         let version = head.u8()?;
         let body = unseal(sealed, "stripe footer")?;
-        if version != VERSION {
+        if version != COLUMNS && version != BLOCKS {
             return Err(Error::Unsupported(format!("stripe format version {version}")));
         }
         let mut cursor = Reader::new(body);
@@ -110,6 +127,10 @@ impl Footer {
         if chunk_rows == 0 {
             return Err(Error::corrupt("chunks of no row"));
         }
+        let blocks = match version {
+            BLOCKS => Some(Self::read_blocks(&mut cursor, chunk_rows, data_length)?),
+            _ => None,
+        };
         if count > MAX_COLUMNS || cursor.remaining() != count * ENTRY_BYTES {
             return Err(Error::corrupt(format!("{count} columns in {} bytes", cursor.remaining())));
         }
@@ -118,7 +139,17 @@ impl Footer {
             let entry = Self::read_entry(&mut cursor, data_length).map_err(|e| e.at(Some(column), None))?;
             columns.push(entry);
         }
-        Ok(Self { row_count, chunk_rows, data_length, columns })
+        Ok(Self { row_count, chunk_rows, data_length, blocks, columns })
+    }
+
+    fn read_blocks(cursor: &mut Reader<'_>, chunk_rows: u32, data_length: u64) -> Result<RowBlocks> {
+        let rows = cursor.u32()?;
+        if rows == 0 || !chunk_rows.is_multiple_of(rows) {
+            return Err(Error::corrupt(format!("blocks of {rows} rows in chunks of {chunk_rows}")));
+        }
+        let index = read_range(cursor)?.filter(|index| index.start >= data_length);
+        let index = index.ok_or_else(|| Error::corrupt("the block index lies in the data"))?;
+        Ok(RowBlocks { rows, index })
     }
 
     fn read_entry(cursor: &mut Reader<'_>, data_length: u64) -> Result<ColumnEntry> {
@@ -130,15 +161,28 @@ impl Footer {
             return Err(Error::corrupt("fixed-width column of width 0"));
         }
         let data_offset = cursor.u64()?;
-        let start = cursor.u64()?;
-        let length = u64::from(cursor.u32()?);
-        match start.checked_add(length) {
-            Some(end) if data_offset <= data_length && start >= data_length => {
-                Ok(ColumnEntry { logical, data_offset, footer: start..end })
+        match read_range(cursor)? {
+            Some(footer) if data_offset <= data_length && footer.start >= data_length => {
+                Ok(ColumnEntry { logical, data_offset, footer })
             }
-            _ => Err(Error::corrupt(format!("data at {data_offset}, footer at {start}"))),
+            footer => Err(Error::corrupt(format!("data at {data_offset}, footer at {footer:?}"))),
         }
     }
+}
+
+/// Writes where some bytes begin and how many they are.
+fn write_range(range: &Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+    let length = u32::try_from(range.end - range.start)
+        .map_err(|_| Error::InvalidInput("a footer past 4 GiB".into()))?;
+    out.extend_from_slice(&range.start.to_le_bytes());
+    out.extend_from_slice(&length.to_le_bytes());
+    Ok(())
+}
+
+/// Reads what `write_range` wrote. None for a range that no stripe can have.
+fn read_range(cursor: &mut Reader<'_>) -> Result<Option<Range<u64>>> {
+    let (start, length) = (cursor.u64()?, cursor.u32()?);
+    Ok(start.checked_add(length.into()).map(|end| start..end))
 }
 
 /// Where some bytes are and what their checksum is. An empty range has no checksum.

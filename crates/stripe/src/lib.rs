@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod blocks;
 mod bloom;
 mod collect;
 mod cursor;
 mod distinct;
 pub mod documents;
 mod footer;
+mod owned_chunk;
 pub mod packing;
 mod prune;
 mod reader;
@@ -27,10 +29,11 @@ pub use background::{Background, Work, encode_in_background};
 pub use collect::collect;
 pub use cursor::{CHECKSUM_BYTES, checksum};
 pub use distinct::Sketch;
+pub use owned_chunk::OwnedChunk;
 pub use prune::{Prune, prune_chunk, prune_leaf, prune_statistics, prune_stripe};
-pub use reader::{ColumnSchema, OwnedChunk, StripeBytes, StripeReader};
+pub use reader::{ColumnSchema, StripeBytes, StripeReader};
 pub use row_numbers::RowNumbers;
 pub use statistics::{Bound, ColumnStatistics, Scales};
 pub use summary::{Summary, with_orders, write_summary};
 pub use verify::{Broken, Finding, verify_chunk, verify_column};
-pub use writer::{ColumnReport, EncodedStripe, StripeOptions, write_stripe};
+pub use writer::{ColumnReport, EncodedStripe, Layout, StripeOptions, write_stripe};

@@ -1,18 +1,23 @@
 //! Reads a stripe: its footer, column footers, shared sections and chunks. Each part is read when it is first
 //! needed, and checked against its checksum. All parts except chunks are kept.
 //!
+//! A stripe has one of two layouts (`Layout`). A chunk of one with row blocks has a piece in each of its
+//! blocks. The bytes of blocks are read once for all columns that are asked for while one of them is in use.
+//!
 //! The host hands in bytes through `StripeBytes` at each call. So a reader holds no page, and may be kept as
 //! long as the stripe is visible. It is immutable and may be shared between threads. Errors name column and
 //! chunk.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use encodings::{BlockCodecs, Chunk, Path, SharedColumn};
-use vector::{Error, LogicalType, PhysicalType, Predicate, Result, Selection, Vector, concat};
+use encodings::{BlockCodecs, SharedColumn};
+use vector::{Error, LogicalType, Result, Vector, concat};
 
+use crate::blocks::{self, BlockIndex};
 use crate::cursor::checksum;
-use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, Section};
+use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, RowBlocks, Section};
+use crate::owned_chunk::{OwnedChunk, Piece};
 use crate::statistics::ColumnStatistics;
 use crate::writer::rows_of_chunk;
 
@@ -69,6 +74,10 @@ impl LazyColumn {
 pub struct StripeReader {
     footer: Footer,
     columns: Vec<LazyColumn>,
+    /// Of the row blocks, if there are any.
+    index: OnceLock<BlockIndex>,
+    /// The bytes of blocks that were read last, while somebody has them.
+    last: Mutex<(Range<u64>, Weak<Vec<u8>>)>,
 }
 
 impl std::fmt::Debug for StripeReader {
@@ -83,13 +92,14 @@ impl StripeReader {
     pub fn open(footer: &[u8]) -> Result<Self> {
         let footer = Footer::read(footer)?;
         let columns = footer.columns.iter().map(|_| LazyColumn::default()).collect();
-        Ok(Self { footer, columns })
+        Ok(Self { footer, columns, index: OnceLock::new(), last: Mutex::default() })
     }
 
     /// Memory held, in bytes (an estimate for caches). It grows as columns are read.
     pub fn memory(&self) -> usize {
         let columns = self.columns.len() * (size_of::<LazyColumn>() + size_of::<ColumnEntry>());
-        columns + self.columns.iter().map(LazyColumn::memory).sum::<usize>()
+        let index = self.index.get().map_or(0, BlockIndex::memory);
+        columns + index + self.columns.iter().map(LazyColumn::memory).sum::<usize>()
     }
 
     /// The columns' types.
@@ -127,6 +137,14 @@ impl StripeReader {
         row / self.footer.chunk_rows
     }
 
+    /// The rows that are read at once with a row: those of its chunk, or of its row block. The range is of
+    /// positions in the stripe, and the number is what `read_unit` calls them.
+    pub fn unit_of(&self, row: u32) -> (u32, Range<u32>) {
+        let rows = self.footer.blocks.as_ref().map_or(self.footer.chunk_rows, |blocks| blocks.rows);
+        let unit = row / rows;
+        (unit, rows_of_chunk(self.footer.row_count, rows, unit))
+    }
+
     /// Statistics of a column over the whole stripe.
     pub fn column_statistics(&self, column: usize, bytes: &dyn StripeBytes) -> Result<&ColumnStatistics> {
         Ok(&self.column(column, bytes)?.statistics)
@@ -142,9 +160,13 @@ impl StripeReader {
         Ok(&self.chunk(column, chunk, bytes)?.statistics)
     }
 
-    /// The bytes of one column chunk within the stripe, for prefetching and accounts.
+    /// The bytes that have to be read for one column chunk, for prefetching. Columns share those of row
+    /// blocks.
     pub fn chunk_range(&self, column: usize, chunk: u32, bytes: &dyn StripeBytes) -> Result<Range<u64>> {
-        Ok(self.chunk(column, chunk, bytes)?.data.range.clone())
+        match &self.footer.blocks {
+            Some(blocks) => self.index(blocks, bytes)?.range(&self.blocks_of(blocks, chunk)?),
+            None => Ok(self.chunk(column, chunk, bytes)?.data.range.clone()),
+        }
     }
 
     /// The bytes of the section that a column's chunks share.
@@ -211,23 +233,106 @@ impl StripeReader {
         bytes: &dyn StripeBytes,
         codecs: &dyn BlockCodecs,
     ) -> Result<OwnedChunk> {
+        match &self.footer.blocks {
+            Some(blocks) => {
+                let pieces = self.blocks_of(blocks, chunk);
+                let pieces = pieces.and_then(|numbers| self.pieces(column, numbers, bytes));
+                self.owned(column, chunk, pieces, bytes, codecs)
+            }
+            None => {
+                let piece = || {
+                    let ChunkEntry { data, statistics, .. } = self.chunk(column, chunk, bytes)?;
+                    let raw =
+                        if data.range.is_empty() { Vec::new() } else { read_range(&data.range, bytes)? };
+                    Ok(vec![Piece::whole(statistics.rows, raw, data.clone())])
+                };
+                self.owned(column, chunk, piece(), bytes, codecs)
+            }
+        }
+    }
+
+    /// A column's values of one unit (`unit_of`), checked against their checksums. It has one piece.
+    pub fn read_unit(
+        &self,
+        column: usize,
+        unit: u32,
+        bytes: &dyn StripeBytes,
+        codecs: &dyn BlockCodecs,
+    ) -> Result<OwnedChunk> {
+        let Some(blocks) = &self.footer.blocks else { return self.read_chunk(column, unit, bytes, codecs) };
+        let pieces = self.pieces(column, unit..unit.saturating_add(1), bytes);
+        let chunk = self.chunk_of(unit.saturating_mul(blocks.rows));
+        let mut read = self.owned(column, chunk, pieces, bytes, codecs)?;
+        read.verify()?;
+        Ok(read)
+    }
+
+    fn owned(
+        &self,
+        column: usize,
+        chunk: u32,
+        pieces: Result<Vec<Piece>>,
+        bytes: &dyn StripeBytes,
+        codecs: &dyn BlockCodecs,
+    ) -> Result<OwnedChunk> {
         let shared = Arc::clone(self.shared(column, bytes, codecs)?);
-        let (entry, _) = self.entry(column)?;
-        let chunk_entry = self.chunk(column, chunk, bytes)?;
-        let section = &chunk_entry.data;
-        let raw = match section.range.is_empty() {
-            true => Vec::new(),
-            false => read_range(&section.range, bytes).map_err(|e| e.at(position(column), Some(chunk)))?,
+        let pieces = pieces.map_err(|e| e.at(position(column), Some(chunk)))?;
+        Ok(OwnedChunk::new(self.entry(column)?.0.logical, pieces, shared, position(column), chunk))
+    }
+
+    /// The blocks that make up a chunk.
+    fn blocks_of(&self, blocks: &RowBlocks, chunk: u32) -> Result<Range<u32>> {
+        if chunk >= self.chunk_count() {
+            let count = self.chunk_count();
+            return Err(Error::InvalidInput(format!("chunk {chunk} of a column of {count} chunks")));
+        }
+        let rows = self.chunk_rows(chunk);
+        Ok(rows.start / blocks.rows..rows.end.div_ceil(blocks.rows))
+    }
+
+    fn index(&self, blocks: &RowBlocks, bytes: &dyn StripeBytes) -> Result<&BlockIndex> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
+        }
+        let count = self.footer.row_count.div_ceil(blocks.rows);
+        let index = BlockIndex::read(&read_range(&blocks.index, bytes)?, count, self.footer.data_length)?;
+        Ok(self.index.get_or_init(|| index))
+    }
+
+    /// A column's pieces in some blocks.
+    fn pieces(&self, column: usize, numbers: Range<u32>, bytes: &dyn StripeBytes) -> Result<Vec<Piece>> {
+        let Some(blocks) = &self.footer.blocks else { return Ok(Vec::new()) };
+        let index = self.index(blocks, bytes)?;
+        let all = index.range(&numbers)?;
+        let source = self.bytes_of_blocks(&all, bytes)?;
+        let within = |place: u64| usize::try_from(place.saturating_sub(all.start)).unwrap_or(usize::MAX);
+        let piece = |number: u32| {
+            let range = index.range(&(number..number + 1))?;
+            let block = source.get(within(range.start)..within(range.end)).unwrap_or(&[]);
+            let section = blocks::piece(block, range.start, column, self.columns.len())?;
+            let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
+            Ok(Piece {
+                rows: rows.end - rows.start,
+                source: Arc::clone(&source),
+                range: within(section.range.start)..within(section.range.end),
+                section,
+                is_short: true,
+            })
         };
-        Ok(OwnedChunk {
-            logical: entry.logical,
-            rows: chunk_entry.statistics.rows,
-            bytes: raw,
-            unverified: Some(section.clone()).filter(|section| !section.range.is_empty()),
-            shared,
-            column: position(column),
-            chunk,
-        })
+        numbers.map(piece).collect()
+    }
+
+    /// These bytes, which other columns may have asked for just now.
+    fn bytes_of_blocks(&self, range: &Range<u64>, bytes: &dyn StripeBytes) -> Result<Arc<Vec<u8>>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 == *range
+            && let Some(read) = last.1.upgrade()
+        {
+            return Ok(read);
+        }
+        let read = Arc::new(read_range(range, bytes)?);
+        *last = (range.clone(), Arc::downgrade(&read));
+        Ok(read)
     }
 
     /// The bloom filter of one column chunk, if it has one.
@@ -293,122 +398,6 @@ impl StripeReader {
         footer.chunks.get(chunk as usize).ok_or_else(|| {
             Error::InvalidInput(format!("chunk {chunk} of a column of {} chunks", footer.chunks.len()))
         })
-    }
-}
-
-/// The bytes of one column chunk with what is needed to read them.
-#[derive(Clone)]
-pub struct OwnedChunk {
-    logical: LogicalType,
-    rows: u32,
-    bytes: Vec<u8>,
-    /// Where the bytes come from and which checksum they must have. None once this was checked.
-    unverified: Option<Section>,
-    shared: Arc<SharedColumn>,
-    column: Option<u32>,
-    chunk: u32,
-}
-
-impl OwnedChunk {
-    /// Number of rows.
-    pub const fn rows(&self) -> u32 {
-        self.rows
-    }
-
-    /// Stored length in bytes.
-    pub const fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// True when it takes no byte.
-    pub const fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// Compares the bytes with their checksum, unless that was done. No other method works before.
-    pub fn verify(&mut self) -> Result<()> {
-        match &self.unverified {
-            Some(section) => verify(section, &self.bytes).map_err(|e| self.located(e))?,
-            None => return Ok(()),
-        }
-        self.unverified = None;
-        Ok(())
-    }
-
-    /// The encoded chunk. Errors of its methods do not name the place. Errors of the methods below do.
-    pub fn open<'a>(&'a self, codecs: &'a dyn BlockCodecs) -> Result<Chunk<'a>> {
-        if self.unverified.is_some() {
-            return Err(self.located(Error::InvalidInput("a chunk that was not verified".into())));
-        }
-        Chunk::open(self.logical, self.rows, &self.bytes, &self.shared, codecs).map_err(|e| self.located(e))
-    }
-
-    /// The paths of shredded documents (`Chunk::path`), by number. Empty for any other column.
-    pub fn paths(&self, codecs: &dyn BlockCodecs) -> Result<Vec<Path>> {
-        self.shared.paths(codecs).map_err(|e| self.located(e))
-    }
-
-    /// All rows.
-    pub fn decode(&self, codecs: &dyn BlockCodecs) -> Result<Vector> {
-        let vector = self.open(codecs)?.decode().map_err(|e| self.located(e))?;
-        self.checked(vector, self.rows as usize)
-    }
-
-    /// The rows at these ascending positions in the chunk.
-    pub fn take(&self, rows: &[u32], codecs: &dyn BlockCodecs) -> Result<Vector> {
-        if rows.last().is_some_and(|&last| last >= self.rows) || !rows.is_sorted() {
-            let (count, total) = (rows.len(), self.rows);
-            return Err(Error::InvalidInput(format!("{count} rows that do not ascend below {total}")));
-        }
-        let vector = self.open(codecs)?.take(rows).map_err(|e| self.located(e))?;
-        self.checked(vector, rows.len())
-    }
-
-    /// The first value of a chunk of integers, if each integer is one more than the one before
-    /// (`Chunk::consecutive`). Chunks of other types are not opened, because that may mean to decompress
-    /// them.
-    pub fn consecutive(&self, codecs: &dyn BlockCodecs) -> Result<Option<i64>> {
-        match self.logical.physical() {
-            PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => {
-                Ok(self.open(codecs)?.consecutive())
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Keeps the selected rows that satisfy a predicate on this column, on encoded data. False: it is not
-    /// possible, and nothing was changed.
-    pub fn filter(
-        &self,
-        predicate: &Predicate,
-        selection: &mut Selection,
-        codecs: &dyn BlockCodecs,
-    ) -> Result<bool> {
-        self.open(codecs)?.filter(predicate, selection).map_err(|e| self.located(e))
-    }
-
-    fn checked(&self, vector: Vector, rows: usize) -> Result<Vector> {
-        match vector.len() == rows {
-            true => Ok(vector),
-            false => {
-                Err(self.located(Error::corrupt(format!("{} values where {rows} belong", vector.len()))))
-            }
-        }
-    }
-
-    /// Adds the place to an error of the opened chunk.
-    pub fn located(&self, error: Error) -> Error {
-        error.at(self.column, Some(self.chunk))
-    }
-}
-
-impl std::fmt::Debug for OwnedChunk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OwnedChunk")
-            .field("logical", &self.logical)
-            .field("rows", &self.rows)
-            .field("bytes", &self.bytes.len())
-            .finish_non_exhaustive()
     }
 }
 

@@ -9,11 +9,12 @@ use std::ops::Range;
 use encodings::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz, encode_column, never_cancelled};
 use vector::{Error, LogicalType, Result, Values, Vector};
 
+use crate::blocks;
 use crate::bloom;
 use crate::collect::{bloom_hashes, collect};
 use crate::cursor::checksum;
 use crate::distinct::Sketch;
-use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, MAX_COLUMNS, Section};
+use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, MAX_COLUMNS, RowBlocks, Section};
 use crate::statistics::ColumnStatistics;
 use crate::summary::write_summary;
 
@@ -23,10 +24,23 @@ const CHUNK_BYTES: usize = 16 << 20;
 /// Size alone does not cut a chunk below this many rows, so that a stripe does not get too many small chunks.
 const FEWEST_CHUNK_ROWS: u32 = 16;
 
+/// How the values of a stripe lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// Each column apart, in chunks: for reading some columns of many rows.
+    #[default]
+    Columns,
+    /// Rows in small blocks with all their columns: for reading whole rows, one here and one there.
+    Blocks,
+}
+
 /// How to write a stripe.
 #[derive(Clone, Copy)]
 pub struct StripeOptions<'a> {
-    /// Rows of a chunk, at least 1. Columns of large values get fewer.
+    /// How the values lie.
+    pub layout: Layout,
+    /// Rows of a chunk, at least 1. Columns of large values get fewer, and so do row blocks that do not fill
+    /// a chunk evenly.
     pub chunk_rows: u32,
     /// The block codec to try if encodings leave something to gain.
     pub codec: Codec,
@@ -46,6 +60,7 @@ pub struct StripeOptions<'a> {
 impl Default for StripeOptions<'_> {
     fn default() -> Self {
         Self {
+            layout: Layout::default(),
             chunk_rows: 10_000,
             codec: Codec::None,
             level: 3,
@@ -60,6 +75,7 @@ impl Default for StripeOptions<'_> {
 impl std::fmt::Debug for StripeOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StripeOptions")
+            .field("layout", &self.layout)
             .field("chunk_rows", &self.chunk_rows)
             .field("codec", &self.codec)
             .field("level", &self.level)
@@ -114,18 +130,34 @@ pub fn write_stripe(
             return Err(Error::InvalidInput(format!("column {} has {len} of {row_count} rows", index + 1)));
         }
     }
-    let chunk_rows = fit_chunk_rows(columns, options.chunk_rows);
+    let mut chunk_rows = fit_chunk_rows(columns, options.chunk_rows);
+    let block_rows = (options.layout == Layout::Blocks).then(|| {
+        let (block_rows, whole_blocks) = blocks::sizes(columns, chunk_rows);
+        chunk_rows = whole_blocks;
+        block_rows
+    });
     let mut bytes = Vec::new();
     let mut footers = Vec::with_capacity(columns.len());
     let mut report = Vec::with_capacity(columns.len());
+    let mut pieces = Vec::new();
     for (index, column) in columns.iter().enumerate() {
         let bloom = options.bloom_columns.contains(&index) && bloom::supports(column.logical);
         let data_offset = bytes.len() as u64;
-        let (footer, encodings) = write_column(column, chunk_rows, bloom, options, &mut bytes)?;
-        report.push(ColumnReport { bytes: bytes.len() as u64 - data_offset, encodings });
-        footers.push((column.logical, data_offset, footer));
+        let how = ColumnOptions { chunk_rows, block_rows, bloom, options };
+        let written = write_column(column, &how, &mut bytes)?;
+        let in_blocks: usize = written.pieces.iter().map(Vec::len).sum();
+        let stored = bytes.len() as u64 - data_offset + in_blocks as u64;
+        report.push(ColumnReport { bytes: stored, encodings: written.encodings });
+        footers.push((column.logical, data_offset, written.footer));
+        pieces.push(written.pieces);
     }
-    let mut footer = Footer { row_count, chunk_rows, data_length: bytes.len() as u64, columns: Vec::new() };
+    let index = match block_rows {
+        Some(rows) => Some((rows, blocks::write(&pieces, row_count.div_ceil(rows), &mut bytes)?)),
+        None => None,
+    };
+    drop(pieces);
+    let data_length = bytes.len() as u64;
+    let mut footer = Footer { row_count, chunk_rows, data_length, blocks: None, columns: Vec::new() };
     let mut statistics = Vec::with_capacity(footers.len());
     for ((logical, data_offset, column), report) in footers.into_iter().zip(&mut report) {
         let start = bytes.len() as u64;
@@ -134,6 +166,11 @@ pub fn write_stripe(
         report.bytes += end - start;
         footer.columns.push(ColumnEntry { logical, data_offset, footer: start..end });
         statistics.push((logical, column.statistics));
+    }
+    if let Some((rows, index)) = index {
+        let start = bytes.len() as u64;
+        bytes.extend_from_slice(&index);
+        footer.blocks = Some(RowBlocks { rows, index: start..bytes.len() as u64 });
     }
     let footer_offset = bytes.len() as u64;
     let footer_bytes = footer.write()?;
@@ -149,13 +186,27 @@ pub fn write_stripe(
     })
 }
 
-fn write_column(
-    column: &Vector,
+/// How to write a column.
+struct ColumnOptions<'a> {
     chunk_rows: u32,
+    /// Rows of a block, if rows lie in blocks.
+    block_rows: Option<u32>,
+    /// Chunks get bloom filters.
     bloom: bool,
-    options: &StripeOptions<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(ColumnFooter, Vec<String>)> {
+    options: &'a StripeOptions<'a>,
+}
+
+/// A column that was written but for its footer and, if rows lie in blocks, its values.
+struct WrittenColumn {
+    footer: ColumnFooter,
+    /// Its encodings, each once.
+    encodings: Vec<String>,
+    /// Encoded values that belong into blocks, one after the other.
+    pieces: Vec<Vec<u8>>,
+}
+
+fn write_column(column: &Vector, how: &ColumnOptions<'_>, out: &mut Vec<u8>) -> Result<WrittenColumn> {
+    let ColumnOptions { chunk_rows, block_rows, bloom, options } = *how;
     let flat;
     let column = match &column.values {
         Values::Constant(..) | Values::Dictionary { .. } | Values::Runs { .. } => {
@@ -165,7 +216,7 @@ fn write_column(
         _ => column,
     };
     let encode = EncodeOptions {
-        chunk_rows: chunk_rows as usize,
+        chunk_rows: block_rows.unwrap_or(chunk_rows) as usize,
         codec: options.codec,
         level: options.level,
         force: options.force,
@@ -174,15 +225,25 @@ fn write_column(
     };
     let encoded = encode_column(column, &encode)?;
     let shared = append(&encoded.shared, out);
-    let mut chunks = Vec::with_capacity(encoded.chunks.len());
     let mut encodings: Vec<String> = Vec::new();
+    let (mut pieces, mut sections) = (Vec::new(), Vec::new());
+    for chunk in encoded.chunks {
+        if !encodings.contains(&chunk.encoding) {
+            encodings.push(chunk.encoding);
+        }
+        match block_rows {
+            Some(_) => pieces.push(chunk.bytes),
+            None => sections.push(append(&chunk.bytes, out)),
+        }
+    }
+    let nothing = || Section { range: 0..0, checksum: 0 };
     let (mut sketch, mut whole_sketch) = (Sketch::new(), Sketch::new());
     let mut whole: Option<ColumnStatistics> = None;
-    let mut first = 0usize;
-    for chunk in encoded.chunks {
+    let mut chunks = Vec::new();
+    let mut sections = sections.into_iter();
+    for first in (0..column.len()).step_by(chunk_rows as usize) {
         (options.check)()?;
-        let rows = first..first + chunk.rows as usize;
-        first = rows.end;
+        let rows = first..column.len().min(first + chunk_rows as usize);
         let mut statistics = collect(column, rows, &mut sketch)?;
         statistics.distinct = Some(sketch.estimate().min(statistics.value_count()));
         whole_sketch.absorb(&mut sketch);
@@ -190,18 +251,8 @@ fn write_column(
             None => whole = Some(statistics.clone()),
             Some(whole) => whole.merge(&statistics),
         }
-        if !encodings.contains(&chunk.encoding) {
-            encodings.push(chunk.encoding);
-        }
-        let data = append(&chunk.bytes, out);
-        chunks.push(ChunkEntry { data, bloom: Section { range: 0..0, checksum: 0 }, statistics });
-    }
-    if first != column.len() || chunks.len() != column.len().div_ceil(chunk_rows as usize) {
-        return Err(Error::InvalidInput(format!(
-            "{} chunks hold {first} of {} rows",
-            chunks.len(),
-            column.len()
-        )));
+        let data = sections.next().unwrap_or_else(nothing);
+        chunks.push(ChunkEntry { data, bloom: nothing(), statistics });
     }
     if bloom {
         let mut first = 0usize;
@@ -218,7 +269,7 @@ fn write_column(
     }
     let mut statistics = whole.unwrap_or_else(|| ColumnStatistics::unknown(0, 0));
     statistics.distinct = Some(whole_sketch.estimate().min(statistics.value_count()));
-    Ok((ColumnFooter { shared, statistics, chunks }, encodings))
+    Ok(WrittenColumn { footer: ColumnFooter { shared, statistics, chunks }, encodings, pieces })
 }
 
 fn append(section: &[u8], out: &mut Vec<u8>) -> Section {

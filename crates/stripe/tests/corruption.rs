@@ -5,15 +5,16 @@ mod support;
 
 use encodings::NoPglz;
 use stripe::{
-    EncodedStripe, Prune, StripeOptions, StripeReader, Summary, prune_chunk, prune_stripe, write_stripe,
+    EncodedStripe, Layout, Prune, StripeOptions, StripeReader, Summary, prune_chunk, prune_stripe,
+    write_stripe,
 };
-use support::{Random, TYPES, any_column, assert_same};
+use support::{LAYOUTS, Random, TYPES, any_column, assert_same};
 use vector::{Error, LogicalType, Predicate, Result, Vector};
 
-fn small_stripe() -> (Vec<Vector>, EncodedStripe) {
+fn small_stripe(layout: Layout) -> (Vec<Vector>, EncodedStripe) {
     let mut random = Random(21);
     let columns: Vec<Vector> = TYPES.iter().map(|&logical| any_column(&mut random, logical, 70)).collect();
-    let options = StripeOptions { chunk_rows: 40, bloom_columns: &[3, 10], ..Default::default() };
+    let options = StripeOptions { layout, chunk_rows: 40, bloom_columns: &[3, 10], ..Default::default() };
     let stripe = write_stripe(70, &columns, &options).unwrap();
     (columns, stripe)
 }
@@ -49,7 +50,11 @@ fn error_or_same(bytes: &[u8], footer_offset: u64, columns: &[Vector], what: &st
 
 #[test]
 fn every_flipped_byte() {
-    let (columns, stripe) = small_stripe();
+    LAYOUTS.into_iter().for_each(flip_every_byte);
+}
+
+fn flip_every_byte(layout: Layout) {
+    let (columns, stripe) = small_stripe(layout);
     assert!(!error_or_same(&stripe.bytes, stripe.footer_offset, &columns, "untouched"));
     let mut bytes = stripe.bytes.clone();
     for place in 0..bytes.len() {
@@ -64,7 +69,11 @@ fn every_flipped_byte() {
 
 #[test]
 fn every_truncation() {
-    let (columns, stripe) = small_stripe();
+    LAYOUTS.into_iter().for_each(truncate);
+}
+
+fn truncate(layout: Layout) {
+    let (columns, stripe) = small_stripe(layout);
     for len in 0..stripe.bytes.len() {
         let what = format!("cut to {len} bytes");
         assert!(error_or_same(&stripe.bytes[..len], stripe.footer_offset, &columns, &what), "{what}");
@@ -73,24 +82,30 @@ fn every_truncation() {
 
 #[test]
 fn errors_name_column_and_chunk() {
-    let (_, stripe) = small_stripe();
-    let reader = StripeReader::open(&stripe.bytes[stripe.footer_offset as usize..]).unwrap();
-    let range = reader.chunk_range(5, 1, &stripe.bytes).unwrap();
-    let mut bytes = stripe.bytes.clone();
-    bytes[range.start as usize] ^= 1;
-    let error = reader.read_chunk(5, 1, &bytes, &NoPglz).unwrap_err();
-    let Error::Corrupt { location, .. } = error else { panic!("{error:?}") };
-    assert_eq!((location.column, location.chunk), (Some(5), Some(1)));
-    // The other chunks and columns are still read.
-    reader.read_chunk(5, 0, &bytes, &NoPglz).unwrap();
-    reader.read_chunk(6, 1, &bytes, &NoPglz).unwrap();
+    for layout in LAYOUTS {
+        let (_, stripe) = small_stripe(layout);
+        let reader = StripeReader::open(&stripe.bytes[stripe.footer_offset as usize..]).unwrap();
+        let range = reader.chunk_range(5, 1, &stripe.bytes).unwrap();
+        let mut bytes = stripe.bytes.clone();
+        bytes[range.start as usize] ^= 1;
+        let error = reader.read_chunk(5, 1, &bytes, &NoPglz).unwrap_err();
+        let Error::Corrupt { location, .. } = error else { panic!("{error:?}") };
+        assert_eq!((location.column, location.chunk), (Some(5), Some(1)));
+        // Other chunks are still read, and other columns where each is stored apart.
+        reader.read_chunk(5, 0, &bytes, &NoPglz).unwrap();
+        assert_eq!(reader.read_chunk(6, 1, &bytes, &NoPglz).is_ok(), layout == Layout::Columns);
+    }
 }
 
 #[test]
 fn a_chunk_in_the_place_of_another_is_noticed() {
+    LAYOUTS.into_iter().for_each(exchange_chunks);
+}
+
+fn exchange_chunks(layout: Layout) {
     let mut random = Random(22);
     let column = support::column(&mut random, LogicalType::Int64, support::Shape::Small, 80, 0);
-    let options = StripeOptions { chunk_rows: 40, ..Default::default() };
+    let options = StripeOptions { layout, chunk_rows: 40, ..Default::default() };
     let stripe = write_stripe(80, &[column], &options).unwrap();
     let reader = StripeReader::open(&stripe.bytes[stripe.footer_offset as usize..]).unwrap();
     let (a, b) =
@@ -105,7 +120,7 @@ fn a_chunk_in_the_place_of_another_is_noticed() {
 
 #[test]
 fn summaries_notice_every_flipped_byte() {
-    let (columns, stripe) = small_stripe();
+    let (columns, stripe) = small_stripe(Layout::Columns);
     let mut bytes = stripe.summary.clone();
     for place in 0..bytes.len() {
         bytes[place] ^= 0x20;

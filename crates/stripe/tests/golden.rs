@@ -11,7 +11,7 @@ mod support;
 use std::path::PathBuf;
 
 use encodings::{Codec, NoPglz};
-use stripe::{StripeOptions, StripeReader, Summary, write_stripe};
+use stripe::{Layout, StripeOptions, StripeReader, Summary, write_stripe};
 use support::{TYPES, assert_same};
 use vector::{LogicalType, Vector, VectorBuilder};
 
@@ -101,7 +101,9 @@ fn write(name: &str) {
         Some("zstd") => Codec::Zstd,
         _ => Codec::None,
     };
-    let options = StripeOptions { chunk_rows: 128, codec, bloom_columns: &[20, 62], ..Default::default() };
+    let layout = if name.starts_with("blocks") { Layout::Blocks } else { Layout::Columns };
+    let options =
+        StripeOptions { layout, chunk_rows: 128, codec, bloom_columns: &[20, 62], ..Default::default() };
     let stripe = write_stripe(ROWS, &columns(), &options).unwrap();
     let mut bytes = stripe.footer_offset.to_le_bytes().to_vec();
     bytes.extend_from_slice(&(stripe.summary.len() as u32).to_le_bytes());

@@ -5,8 +5,8 @@
 mod support;
 
 use encodings::{Codec, NoPglz};
-use stripe::{EncodedStripe, StripeOptions, StripeReader, Summary, write_stripe};
-use support::{Random, SHAPES, TYPES, any_column, assert_same, cell, column};
+use stripe::{EncodedStripe, Layout, StripeOptions, StripeReader, Summary, write_stripe};
+use support::{LAYOUTS, Random, SHAPES, TYPES, any_column, assert_same, cell, column};
 use vector::{Error, LogicalType, Vector, VectorBuilder};
 
 fn open(stripe: &EncodedStripe) -> StripeReader {
@@ -15,6 +15,12 @@ fn open(stripe: &EncodedStripe) -> StripeReader {
 }
 
 fn check(columns: &[Vector], rows: u32, options: &StripeOptions<'_>, random: &mut Random) {
+    LAYOUTS
+        .into_iter()
+        .for_each(|layout| check_layout(columns, rows, &StripeOptions { layout, ..*options }, random));
+}
+
+fn check_layout(columns: &[Vector], rows: u32, options: &StripeOptions<'_>, random: &mut Random) {
     let stripe = write_stripe(rows, columns, options).unwrap();
     let reader = open(&stripe);
     assert_eq!(reader.row_count(), rows);
@@ -47,6 +53,13 @@ fn check(columns: &[Vector], rows: u32, options: &StripeOptions<'_>, random: &mu
             &column.take(&wanted),
             &format!("{what}, taken"),
         );
+        for &row in wanted.iter().take(5) {
+            let (unit, within) = reader.unit_of(row);
+            let owned = reader.read_unit(index, unit, &stripe.bytes, &NoPglz).unwrap();
+            assert_eq!(owned.rows() as usize, within.len(), "{what}");
+            let got = owned.take(&[row - within.start], &NoPglz).unwrap();
+            assert_same(&got, &column.take(&[row]), &format!("{what}, row {row} of its unit"));
+        }
         wanted.push(rows);
         assert!(matches!(reader.take(index, &wanted, &stripe.bytes, &NoPglz), Err(Error::InvalidInput(_))));
     }
@@ -131,8 +144,15 @@ fn callers_mistakes_are_errors() {
     assert!(matches!(write_stripe(11, &columns, &StripeOptions::default()), Err(Error::InvalidInput(_))));
     let no_rows = StripeOptions { chunk_rows: 0, ..Default::default() };
     assert!(matches!(write_stripe(10, &columns, &no_rows), Err(Error::InvalidInput(_))));
-    let stripe = write_stripe(10, &columns, &StripeOptions::default()).unwrap();
+    for layout in LAYOUTS {
+        ask_for_what_is_not_there(&columns, layout);
+    }
+}
+
+fn ask_for_what_is_not_there(columns: &[Vector], layout: Layout) {
+    let stripe = write_stripe(10, columns, &StripeOptions { layout, ..Default::default() }).unwrap();
     let reader = open(&stripe);
+    assert!(matches!(reader.read_unit(0, 1, &stripe.bytes, &NoPglz), Err(Error::InvalidInput(_))));
     assert!(matches!(reader.read_chunk(1, 0, &stripe.bytes, &NoPglz), Err(Error::InvalidInput(_))));
     assert!(matches!(reader.read_chunk(0, 1, &stripe.bytes, &NoPglz), Err(Error::InvalidInput(_))));
     assert!(matches!(reader.take(0, &[3, 2], &stripe.bytes, &NoPglz), Err(Error::InvalidInput(_))));

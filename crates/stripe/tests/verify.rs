@@ -6,10 +6,10 @@ mod support;
 
 use encodings::NoPglz;
 use stripe::{
-    Bound, Broken, ColumnStatistics, Finding, StripeOptions, StripeReader, verify_chunk, verify_column,
-    write_stripe, write_summary,
+    Bound, Broken, ColumnStatistics, Finding, Layout, StripeOptions, StripeReader, verify_chunk,
+    verify_column, write_stripe, write_summary,
 };
-use support::{Random, TYPES, any_column};
+use support::{LAYOUTS, Random, TYPES, any_column};
 use vector::{LogicalType, Scalar, Values, Vector};
 
 fn findings(reader: &StripeReader, summary: &[u8], bytes: &[u8]) -> Vec<Finding> {
@@ -31,7 +31,9 @@ fn whole_stripes_of_any_values_pass() {
         let columns: Vec<Vector> =
             TYPES.iter().map(|&logical| any_column(&mut random, logical, rows)).collect();
         let blooms: Vec<usize> = (0..columns.len()).collect();
-        let options = StripeOptions { chunk_rows: 1000, bloom_columns: &blooms, ..Default::default() };
+        let layout = random.pick(&LAYOUTS);
+        let options =
+            StripeOptions { layout, chunk_rows: 1000, bloom_columns: &blooms, ..Default::default() };
         let stripe = write_stripe(u32::try_from(rows).unwrap(), &columns, &options).unwrap();
         let footer = stripe.bytes.get(usize::try_from(stripe.footer_offset).unwrap()..).unwrap();
         let reader = StripeReader::open(footer).unwrap();
@@ -41,9 +43,13 @@ fn whole_stripes_of_any_values_pass() {
 
 #[test]
 fn flipped_bytes_are_findings() {
+    LAYOUTS.into_iter().for_each(flip_bytes);
+}
+
+fn flip_bytes(layout: Layout) {
     let mut random = Random(5);
     let columns: Vec<Vector> = TYPES.iter().map(|&logical| any_column(&mut random, logical, 70)).collect();
-    let options = StripeOptions { chunk_rows: 40, bloom_columns: &[3], ..Default::default() };
+    let options = StripeOptions { layout, chunk_rows: 40, bloom_columns: &[3], ..Default::default() };
     let stripe = write_stripe(70, &columns, &options).unwrap();
     let footer_at = usize::try_from(stripe.footer_offset).unwrap();
     let mut bytes = stripe.bytes.clone();

@@ -1,10 +1,60 @@
 //! Puts vectors of one column end to end: rows from several chunks or stripes become one vector again.
 
+use std::sync::Arc;
+
 use crate::{
-    Bitmap, ByteView, ByteViews, DisplayScales, Error, FixedBytes, LogicalType, NumericInts, NumericValues,
-    power_of_ten,
+    Bitmap, ByteView, ByteViews, Dictionary, DisplayScales, Error, FixedBytes, LogicalType, NumericInts,
+    NumericValues, power_of_ten,
 };
 use crate::{PhysicalType, Result, Values, Vector};
+
+/// As [`concat`], but parts that share one dictionary stay codes into it.
+///
+/// # Errors
+/// As `concat`.
+pub fn concat_coded(logical: LogicalType, mut parts: Vec<Vector>) -> Result<Vector> {
+    if parts.len() == 1
+        && let Some(only) = parts.pop()
+    {
+        return Ok(only);
+    }
+    let Some(dictionary) = shared_dictionary(&parts) else { return concat(logical, parts) };
+    let mut codes = Vec::with_capacity(parts.iter().map(Vector::len).sum());
+    for part in &parts {
+        if let Values::Dictionary { codes: more, .. } = &part.values {
+            codes.extend_from_slice(more);
+        }
+    }
+    let validity = concat_validity(&parts);
+    Ok(Vector { logical, validity, values: Values::Dictionary { codes, dictionary } })
+}
+
+/// The dictionary of all parts, if it is one.
+fn shared_dictionary(parts: &[Vector]) -> Option<Arc<Dictionary>> {
+    let mut found: Option<&Arc<Dictionary>> = None;
+    for part in parts {
+        let Values::Dictionary { dictionary, .. } = &part.values else { return None };
+        if found.is_some_and(|found| found.id != dictionary.id) {
+            return None;
+        }
+        found = Some(dictionary);
+    }
+    found.cloned()
+}
+
+/// The validity of all rows. None if every part is without NULLs.
+fn concat_validity(parts: &[Vector]) -> Option<Bitmap> {
+    parts.iter().any(|part| part.validity.is_some()).then(|| {
+        let mut bits = Bitmap::new();
+        for part in parts {
+            match &part.validity {
+                Some(validity) => validity.iter().for_each(|bit| bits.push(bit)),
+                None => (0..part.len()).for_each(|_| bits.push(true)),
+            }
+        }
+        bits
+    })
+}
 
 /// All rows of `parts` in order, flat. The parts have type `logical`. No parts make an empty vector. Decimals
 /// get the largest scale of the parts. One that would not fit 128 bits then is `InvalidInput`.
@@ -13,16 +63,7 @@ pub fn concat(logical: LogicalType, parts: Vec<Vector>) -> Result<Vector> {
     if let Some(part) = parts.iter().find(|part| part.logical != logical) {
         return Err(Error::InvalidInput(format!("{:?} put after {logical:?}", part.logical)));
     }
-    let validity = parts.iter().any(|part| part.validity.is_some()).then(|| {
-        let mut bits = Bitmap::new();
-        for part in &parts {
-            match &part.validity {
-                Some(validity) => validity.iter().for_each(|bit| bits.push(bit)),
-                None => (0..part.len()).for_each(|_| bits.push(true)),
-            }
-        }
-        bits
-    });
+    let validity = concat_validity(&parts);
     if logical.physical() == PhysicalType::Numeric {
         let numerics = parts.into_iter().map(|part| match part.values {
             Values::Numeric(numeric) => Ok(numeric),

@@ -26,7 +26,7 @@ mod vector;
 pub use bitmap::Bitmap;
 pub use builder::VectorBuilder;
 pub use byte_views::{ByteView, ByteViews, INLINE_BYTES};
-pub use concat::concat;
+pub use concat::{concat, concat_coded};
 pub use error::{Error, Location, Result};
 pub use numeric::{Decimal, DisplayScales, NumericInts, NumericValues, Special, power_of_ten};
 pub use order::{compare_decimals, compare_floats};

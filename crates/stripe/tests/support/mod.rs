@@ -4,6 +4,7 @@
 
 pub mod store;
 
+use stripe::Layout;
 use vector::{CompareOp, LogicalType, Predicate, Scalar, Values, Vector, VectorBuilder, compare_decimals};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
@@ -30,6 +31,8 @@ impl Random {
         choices[self.index(choices.len())].clone()
     }
 }
+
+pub const LAYOUTS: [Layout; 2] = [Layout::Columns, Layout::Blocks];
 
 pub const TYPES: [LogicalType; 15] = [
     LogicalType::Bool,

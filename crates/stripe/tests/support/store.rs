@@ -12,7 +12,7 @@ use stripe::scan::{
 use stripe::{EncodedStripe, StripeBytes, StripeOptions, StripeReader, write_stripe};
 use vector::{LogicalType, Predicate, Result, Vector};
 
-use super::{Random, any_column, satisfies};
+use super::{LAYOUTS, Random, any_column, satisfies};
 
 pub const CHUNK_ROWS: u32 = 64;
 
@@ -181,7 +181,9 @@ impl Table {
     }
 
     pub fn add(&mut self, columns: Vec<Vector>) {
-        let options = StripeOptions { chunk_rows: CHUNK_ROWS, ..Default::default() };
+        // In turns, so that one scan meets both.
+        let layout = LAYOUTS[self.stripes.len() % LAYOUTS.len()];
+        let options = StripeOptions { layout, chunk_rows: CHUNK_ROWS, ..Default::default() };
         let rows = columns[0].len();
         let last = self.first_rows.last().zip(self.stripes.last());
         self.first_rows.push(last.map_or(1000, |(first, stripe)| first + u64::from(stripe.row_count) + 17));
