@@ -32,6 +32,7 @@ import argparse
 import difflib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -41,6 +42,7 @@ from pathlib import Path
 
 from harness import twins
 from harness.server import ROOT, ServerError, by_major, clean_environment, fresh_server, major
+from harness import methods
 from harness.settle import SETTLE
 from harness.twins import isolationtester
 
@@ -107,6 +109,9 @@ def expected_files(file, version):
     folder, numbered = file.parent / "expected", by_versions(file)
     newest = max((number for number in numbered if number <= version), default=None)
     main = folder / f"{file.stem}.out" if newest is None else numbered[newest]
+    of_method = folder / f"{file.stem}_{methods.METHOD}.out"
+    if of_method.exists():
+        main = of_method
     return [path for path in (main, *sorted(folder.glob(f"{file.stem}_[0-9].out"))) if path.exists()]
 
 
@@ -121,6 +126,9 @@ def accept(file, output, version):
         own.unlink()
         return f"{own.name} was removed: it is needed no more"
     folder.mkdir(exist_ok=True)
+    if methods.METHOD != "colcompress":
+        (folder / f"{file.stem}_{methods.METHOD}.out").write_text(output)
+        return f"accepted for {methods.METHOD}"
     first = not others and own is None
     target = folder / (f"{file.stem}.out" if first or version == 15 else f"{file.stem}_{version}.out")
     if target.exists() and target.read_text() == output:
@@ -139,7 +147,9 @@ class Files:
         # Such a file would never run, and nobody would notice.
         self.strays = list(self.folder.glob(f"*{suffix}"))
         self.stage, self.jobs = stage, jobs
-        self.results = by_major("test-results") / name
+        self.results = by_major("test-results") / name / methods.METHOD
+        # Where psql finds what a file includes.
+        self.source = self.folder
         self.template_lock = threading.Lock()
 
     def run(self, tally):
@@ -150,6 +160,7 @@ class Files:
             return
         print(f"==> {self.name}: {len(files)} files", flush=True)
         self.results.mkdir(parents=True, exist_ok=True)
+        self.translate()
         server = fresh_server(self.name, self.stage)
         try:
             server.create_database(TEMPLATE)
@@ -168,6 +179,17 @@ class Files:
         tally.failures += [f"{self.name}/{named(f)}" for f, good in zip(files, verdicts) if not good]
         tally.add(self.name, verdicts.count(True), verdicts.count(False))
 
+    def translate(self):
+        """A copy of the files for another access method than the one they are written for."""
+        if methods.METHOD == "colcompress":
+            return
+        self.source = self.results / "source"
+        shutil.rmtree(self.source, ignore_errors=True)
+        for file in self.folder.glob("*/*.*"):
+            copy = self.source / file.relative_to(self.folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(methods.translated(file.read_text()))
+
     def one(self, server, file):
         started = time.monotonic()
         name = named(file)
@@ -176,11 +198,11 @@ class Files:
             server.create_database(database, template=TEMPLATE)
         env = clean_environment()
         env.update(PGAPPNAME=f"{self.name}/{name}", PGDATESTYLE="ISO, MDY")
-        with open(file, "rb") as source:
+        with open(self.source / file.relative_to(self.folder), "rb") as source:
             try:
                 done = subprocess.run(self.command(server, database), stdin=source, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, env=env, cwd=self.folder, timeout=FILE_TIMEOUT)
-                output = done.stdout.decode("utf-8", "replace")
+                                      stderr=subprocess.STDOUT, env=env, cwd=self.source, timeout=FILE_TIMEOUT)
+                output = methods.original(done.stdout.decode("utf-8", "replace"))
             except subprocess.TimeoutExpired as error:
                 output = (error.stdout or b"").decode("utf-8", "replace") + f"\nthe runner stopped it after {FILE_TIMEOUT} s\n"
         result = self.results / f"{name}.out"

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from .place import (ROOT, TARGET, ServerError, as_server_user, by_major, clean_environment, link_or_copy, major, pg_config,  # noqa: F401
                     private_base, reachable, run, running_as_root, server_ids)
+from . import methods
 from .session import Session
 
 # What every test server runs with; a caller's own settings come on top.
@@ -67,6 +68,7 @@ class Server:
         self.log = self.base / f"{data_name}.log"
         self.port = port
         self.settings = dict(TEST_SETTINGS)
+        self.settings.update(methods.settings())
         self.settings.update(extra_settings())
         self.settings.update(settings or {})
         self.preload = os.environ.get("EXTRA_PRELOAD", "") if preload is None else preload
@@ -258,7 +260,7 @@ class Server:
     def sql(self, text, database="postgres", check=True):
         """Runs SQL and returns its unaligned output; raises ServerError on the first error."""
         done = subprocess.run(self.psql_command(database, "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"),
-                              input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              input=methods.translated(text), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=clean_environment(), cwd="/")
         if check and done.returncode != 0:
             raise ServerError(f"{done.stderr.strip()}\nin: {text.strip()[:400]}")

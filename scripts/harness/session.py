@@ -9,6 +9,8 @@ import subprocess
 import threading
 from pathlib import Path
 
+from .methods import translated
+
 FIELD = "\x1f"
 RECORD = "\x1e"
 NULL = "\x15"
@@ -53,6 +55,7 @@ class Session:
         """Sends a statement without waiting for its end; `wait` fetches the result."""
         self.marks += 1
         mark = f"~mark {self.marks}"
+        statement = translated(statement)
         self.process.stdin.write(f"\\timing on\n{statement.rstrip().rstrip(';')}\n;\n\\timing off\n\\echo\n\\echo {mark}\n\\warn {mark}\n")
         self.process.stdin.flush()
         return self

@@ -1,5 +1,5 @@
-"""Heap twins of isolation specs: the same spec on heap and on colcompress with its rows in stripes; the
-outputs must be equal.
+"""Heap twins of isolation specs: the same spec on heap and on colcompress (or what `methods.METHOD` names)
+with its rows in stripes; the outputs must be equal.
 
 Who calls it: scripts/run_tests.py for tests/isolation/twins/, scripts/core_suite.py for PostgreSQL's own
 specs. A spec names no access method and says `SELECT cold('t')` where its rows should be in stripes from:
@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .server import ServerError, clean_environment
+from .methods import METHOD, translated
 from .settle import SETTLE
 
 LEVELS = ("read committed", "repeatable read", "serializable")
@@ -92,14 +93,14 @@ class Twins:
     def one(self, file, level, share=1.0, seed=0):
         """The lines in which colcompress differs from heap; an empty list is what is wanted."""
         text = sampled(self.prepare(file.read_text()), share, seed)
-        text = TO_COLD.sub(SETTLED + "setup", text)
+        text = translated(TO_COLD.sub(SETTLED + "setup", text))
         try:
-            heap, columnar = (self.output(text, file.stem, method, level) for method in ("heap", "colcompress"))
+            heap, columnar = (self.output(text, file.stem, method, level) for method in ("heap", METHOD))
         except ServerError as error:
             return [str(error)]
         if re.search(r"^setup failed", heap, re.M):
             return [f"setup failed on heap:\n{heap[-500:]}"]
-        return list(difflib.unified_diff(heap.splitlines(), columnar.splitlines(), "heap", "colcompress", lineterm="", n=5))
+        return list(difflib.unified_diff(heap.splitlines(), columnar.splitlines(), "heap", METHOD, lineterm="", n=5))
 
 
 def run(server, files, results, levels=LEVELS, share=1.0, seed=0, prepare=lambda text: text, jobs=None):

@@ -201,3 +201,129 @@ FROM engine.packing_calls() c JOIN pg_catalog.pg_stat_activity a ON a.pid OPERAT
 
 COMMENT ON VIEW engine.packing_progress
 IS 'what packing is doing now, in the background and by CALL: the table, and how many rows it has moved in this round';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- rowcompress: tables whose rows lie together
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION engine.rowcompress_handler(internal) RETURNS table_am_handler
+    AS 'MODULE_PATHNAME', 'rowcompress_handler' LANGUAGE C STRICT;
+CREATE ACCESS METHOD rowcompress TYPE TABLE HANDLER engine.rowcompress_handler;
+COMMENT ON ACCESS METHOD rowcompress IS 'compressed storage of whole rows: recent rows in heap pages, the rest in batches of small blocks';
+
+CREATE FUNCTION engine.alter_rowcompress_table_set(
+    table_name regclass,
+    batch_size int DEFAULT NULL,
+    compression name DEFAULT NULL,
+    compression_level int DEFAULT NULL,
+    pruning_column text DEFAULT NULL,
+    index_scan bool DEFAULT NULL,
+    orderby text DEFAULT NULL,
+    packing bool DEFAULT NULL,
+    packing_rows int DEFAULT NULL)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_alter_rowcompress_table_set';
+
+COMMENT ON FUNCTION engine.alter_rowcompress_table_set(regclass, int, name, int, text, bool, text, bool, int)
+IS 'ALTER TABLE ... SET (...) for the options that are not NULL';
+
+CREATE FUNCTION engine.alter_rowcompress_table_reset(
+    table_name regclass,
+    batch_size bool DEFAULT false,
+    compression bool DEFAULT false,
+    compression_level bool DEFAULT false,
+    pruning_column bool DEFAULT false,
+    index_scan bool DEFAULT false,
+    orderby bool DEFAULT false,
+    packing bool DEFAULT false,
+    packing_rows bool DEFAULT false)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_alter_rowcompress_table_reset';
+
+COMMENT ON FUNCTION engine.alter_rowcompress_table_reset(regclass, bool, bool, bool, bool, bool, bool, bool, bool)
+IS 'ALTER TABLE ... RESET (...) for the options that are true';
+
+CREATE VIEW engine.rowcompress_options WITH (security_barrier) AS
+SELECT c.oid::regclass AS table_name,
+       engine.colcompress_option(c.oid, 'batch_size')::int AS batch_size,
+       engine.colcompress_option(c.oid, 'compression')::name AS compression,
+       engine.colcompress_option(c.oid, 'compression_level')::int AS compression_level,
+       (SELECT a.attnum FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND NOT a.attisdropped
+            AND a.attname::text OPERATOR(pg_catalog.=) engine.colcompress_option(c.oid, 'pruning_column')) AS pruning_attnum,
+       engine.colcompress_option(c.oid, 'index_scan')::bool AS index_scan,
+       engine.colcompress_option(c.oid, 'orderby') AS orderby,
+       engine.colcompress_option(c.oid, 'packing')::bool AS packing,
+       engine.colcompress_option(c.oid, 'packing_rows')::int AS packing_rows
+FROM (SELECT c.oid
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.rowcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
+        AND c.relkind IN ('r', 'm')
+        AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+        AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
+             OR pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+             OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES'))
+      OFFSET 0) c;
+
+COMMENT ON VIEW engine.rowcompress_options
+IS 'options in force of the rowcompress tables that the user may do something with, defaults included';
+
+GRANT SELECT ON engine.rowcompress_options TO PUBLIC;
+
+CREATE FUNCTION engine.rowcompress_repack(table_name regclass)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_colcompress_merge';
+
+COMMENT ON FUNCTION engine.rowcompress_repack(regclass)
+IS 'rewrite a rowcompress table into full batches, sorted by its option orderby; locks the table exclusively';
+
+CREATE FUNCTION engine.rowcompress_relation_storageid(table_name regclass)
+RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'colonnade_colcompress_relation_storageid';
+
+COMMENT ON FUNCTION engine.rowcompress_relation_storageid(regclass)
+IS 'key of the table''s batches in the directory; NULL before anything is stored';
+
+CREATE VIEW engine.rowcompress_batches WITH (security_barrier) AS
+SELECT t.table_name,
+       s.first_row,
+       s.row_count,
+       s.first_block,
+       s.block_count,
+       s.byte_length
+FROM (SELECT c.oid::regclass AS table_name, engine.rowcompress_relation_storageid(c.oid) AS storage_id
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.rowcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
+        AND c.relkind IN ('r', 'm')
+        AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+        AND NOT pg_catalog.row_security_active(c.oid)
+      OFFSET 0) t
+JOIN engine.stripe s USING (storage_id)
+WHERE s.state <> 'r';
+
+COMMENT ON VIEW engine.rowcompress_batches
+IS 'batches of the rowcompress tables that the user may read: rows and place of each';
+
+GRANT SELECT ON engine.rowcompress_batches TO PUBLIC;
+
+-- The view names tables of both access methods.
+CREATE OR REPLACE VIEW engine.storage_health WITH (security_barrier) AS
+SELECT t.table_name, h.*
+FROM (SELECT c.oid::regclass AS table_name
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[
+                'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid,
+                'engine.rowcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid])
+        AND c.relkind IN ('r', 'm')
+        AND (pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')
+             OR (pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)))
+        AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+      OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h
+-- A table that was dropped meanwhile has none, nor has an unlogged one on a standby.
+WHERE h.file_bytes IS NOT NULL;

@@ -58,7 +58,10 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     planner::register();
     scan::register();
     vectorised::node::register();
-    options::register(|| std::ptr::from_ref(table_am::routine()), table_am::packing::tell_of_unsorted);
+    options::register(
+        |method| std::ptr::from_ref(table_am::routine(method)),
+        table_am::packing::tell_of_unsorted,
+    );
     // SAFETY: the server runs this once per process, before any query.
     unsafe {
         storage::change::delete_bitmap::register();

@@ -2,7 +2,7 @@
 -- makes of it. Beside others: tests/isolation/packing/sorts_stripes.spec.
 \i include/packing.sql
 CREATE FUNCTION health(t regclass, OUT stripes bigint, OUT overlapping bigint, OUT unsorted bigint, OUT advice text) LANGUAGE sql AS $$
-  SELECT stripes, overlapping_stripes, unsorted_stripes, (SELECT string_agg(a, '; ') FROM unnest(string_to_array(advice, '; ')) a WHERE a ~ 'colcompress')
+  SELECT stripes, overlapping_stripes, unsorted_stripes, (SELECT string_agg(a, '; ') FROM unnest(string_to_array(advice, '; ')) a WHERE a ~ 'engine')
   FROM engine.storage_health(t) $$;
 CREATE FUNCTION chunks(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;

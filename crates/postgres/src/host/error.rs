@@ -34,14 +34,16 @@ pub fn warn(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hint
         .report(PgLogLevel::WARNING);
 }
 
-/// Raises the ERROR that a table, given by its name in quotes, is none of ours.
+/// Raises the ERROR that a table, given by its name in quotes, does not have an access method.
 #[track_caller]
-pub fn not_colcompress(table: &str) -> ! {
+pub fn not_ours(table: &str, method: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-        format!("{table} is not a colcompress table"),
+        format!("{table} is not a {method} table"),
         "",
-        "CREATE TABLE ... USING colcompress makes one, ALTER TABLE ... SET ACCESS METHOD colcompress turns a table into one.",
+        &format!(
+            "CREATE TABLE ... USING {method} makes one, ALTER TABLE ... SET ACCESS METHOD {method} turns a table into one."
+        ),
     )
 }
 

@@ -1,25 +1,66 @@
 //! Which access methods and tables are ours.
 //!
-//! An access method is ours if its handler returns our routine, whatever it is called in this database.
+//! An access method is ours if its handler returns a routine of ours, whatever it is called in this database.
+//! There is a routine for each [`AccessMethod`]. All have the same callbacks.
 
 use pgrx::pg_sys::{self, Oid, TableAmRoutine};
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 
+use stripe::Layout;
+
 use crate::host::relation::Open;
 
-static ROUTINE: OnceLock<fn() -> *const TableAmRoutine> = OnceLock::new();
+/// The access methods that we have. They differ in how the rows of a stripe lie, and in their options.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessMethod {
+    /// `colcompress`: each column of a stripe is stored apart.
+    Colcompress,
+    /// `rowcompress`: the rows of a stripe are stored in small blocks.
+    Rowcompress,
+}
 
-/// Notes where our routine is.
-pub fn register(routine: fn() -> *const TableAmRoutine) {
+impl AccessMethod {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Colcompress, Self::Rowcompress];
+
+    /// As written after USING.
+    pub const fn name(self) -> &'static CStr {
+        match self {
+            Self::Colcompress => c"colcompress",
+            Self::Rowcompress => c"rowcompress",
+        }
+    }
+
+    /// How stripes of its tables are written. Every reader reads both layouts.
+    pub const fn layout(self) -> Layout {
+        match self {
+            Self::Colcompress => Layout::Columns,
+            Self::Rowcompress => Layout::Blocks,
+        }
+    }
+}
+
+/// Gives the routine of an access method.
+type Routine = fn(AccessMethod) -> *const TableAmRoutine;
+
+static ROUTINE: OnceLock<Routine> = OnceLock::new();
+
+/// Notes where our routines are.
+pub fn register(routine: Routine) {
     let _ = ROUTINE.set(routine);
 }
 
-/// Is this access method ours?
-pub fn is_ours(method: Oid) -> bool {
-    let Some(ours) = ROUTINE.get() else { return false };
+/// Which of ours has this routine.
+fn with_routine(routine: *const TableAmRoutine) -> Option<AccessMethod> {
+    let ours = ROUTINE.get()?;
+    AccessMethod::ALL.into_iter().find(|&method| std::ptr::eq(routine, ours(method)))
+}
+
+/// Which of ours an access method is. None if it is none.
+pub fn of_method(method: Oid) -> Option<AccessMethod> {
     if method == pg_sys::InvalidOid || method == pg_sys::HEAP_TABLE_AM_OID {
-        return false;
+        return None;
     }
     // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns. The handler of a table
     // access method gives a routine.
@@ -27,23 +68,33 @@ pub fn is_ours(method: Oid) -> bool {
         let cache = pg_sys::SysCacheIdentifier::AMOID as i32;
         let tuple = pg_sys::SearchSysCache1(cache, method.into());
         if tuple.is_null() {
-            return false;
+            return None;
         }
         let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_am>(tuple);
         let (kind, handler) = ((*form).amtype, (*form).amhandler);
         pg_sys::ReleaseSysCache(tuple);
-        kind == pg_sys::AMTYPE_TABLE as c_char && pg_sys::GetTableAmRoutine(handler) == ours()
+        match kind == pg_sys::AMTYPE_TABLE as c_char {
+            true => with_routine(pg_sys::GetTableAmRoutine(handler)),
+            false => None,
+        }
     }
 }
 
-/// Is this open relation a table of ours?
-pub fn is_colcompress(rel: Open) -> bool {
-    let Some(ours) = ROUTINE.get() else { return false };
+/// Is this access method ours?
+pub fn is_ours(method: Oid) -> bool {
+    of_method(method).is_some()
+}
+
+/// The access method of an open relation, if it is ours.
+pub fn of(rel: Open) -> Option<AccessMethod> {
     // SAFETY: rd_tableam is null or points at a static routine.
-    unsafe {
-        let routine = (*rel.as_ptr()).rd_tableam;
-        !routine.is_null() && std::ptr::eq(routine, ours())
-    }
+    let routine = unsafe { (*rel.as_ptr()).rd_tableam };
+    if routine.is_null() { None } else { with_routine(routine) }
+}
+
+/// Is this open relation a table of ours?
+pub fn is_our_relation(rel: Open) -> bool {
+    of(rel).is_some()
 }
 
 /// The access method called `name`, or the default one if none is named; none if there is no such.
@@ -56,9 +107,14 @@ fn called(name: Option<&CStr>) -> Oid {
     }
 }
 
+/// Which of ours the access method called `name` is, or the default one if none is named.
+pub fn named(name: Option<&CStr>) -> Option<AccessMethod> {
+    of_method(called(name))
+}
+
 /// Is the access method called `name`, or the default one if none is named, ours?
 pub fn names_ours(name: Option<&CStr>) -> bool {
-    is_ours(called(name))
+    named(name).is_some()
 }
 
 /// Is the access method called `name`, or the default one if none is named, the server's own? Other access
@@ -83,9 +139,15 @@ pub fn method_and_kind(relation: Oid) -> Option<(Oid, u8)> {
     }
 }
 
+/// Which of ours the access method of a table or materialized view is.
+pub fn of_table(relation: Oid) -> Option<AccessMethod> {
+    let (method, kind) = method_and_kind(relation)?;
+    if has_rows(kind) { of_method(method) } else { None }
+}
+
 /// Is this a table or materialized view of ours?
 pub fn is_our_table(relation: Oid) -> bool {
-    method_and_kind(relation).is_some_and(|(method, kind)| has_rows(kind) && is_ours(method))
+    of_table(relation).is_some()
 }
 
 /// May this relation have options of ours? Tables of ours may. A partitioned table keeps them for partitions
@@ -110,9 +172,15 @@ pub fn named_takes_options(name: Option<&CStr>, kind: u8) -> bool {
     }
 }
 
-/// Does this database have our access method, under its usual name?
-fn is_here() -> bool {
-    names_ours(Some(c"colcompress"))
+/// Does this database have our access methods, under their usual names?
+pub fn is_here() -> bool {
+    names_ours(Some(AccessMethod::Colcompress.name()))
+}
+
+/// The OIDs of our access methods in this database, under their usual names.
+pub fn oids() -> Vec<Oid> {
+    let oids = AccessMethod::ALL.map(|method| called(Some(method.name())));
+    oids.into_iter().filter(|&oid| oid != Oid::INVALID).collect()
 }
 
 /// Is this the kind of a partitioned table?

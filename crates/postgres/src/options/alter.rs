@@ -8,7 +8,7 @@
 //! SET ACCESS METHOD to another method drops our options. A statement that sets our access method may set our
 //! options, too. What a partitioned table gets is for partitions to come; those that are there keep theirs.
 
-use super::access_method;
+use super::access_method::{self, AccessMethod};
 use super::catalog::{self, Settings};
 use super::create::store_checked;
 use super::definitions::{self, OptionId};
@@ -62,7 +62,8 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let is_heap = !is_ours
         && becomes.map_or(method == pg_sys::HEAP_TABLE_AM_OID, |c| access_method::names_heap(c.name()));
     if is_heap {
-        let hint = "ALTER TABLE ... SET ACCESS METHOD colcompress, SET (...) turns the table into one and sets its options.";
+        let hint =
+            "ALTER TABLE ... SET ACCESS METHOD {}, SET (...) turns the table into one and sets its options.";
         for command in commands.iter().filter(|c| c.subtype == Kind::AT_SetRelOptions) {
             or_raise(statement::refuse_ours(command.options(), hint));
         }
@@ -70,13 +71,22 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     if !is_ours && !was_ours {
         return (Frame::Alter(alteration), plan);
     }
-    let stored = catalog::read(table);
-    if !is_ours && stored.is_empty() || is_ours && !commands.iter().any(|c| changes_options(&c)) {
+    // None for a partitioned table that names no access method, and for one that is not ours.
+    let method = match becomes {
+        Some(command) if is_partitioned && command.name().is_none() => None,
+        Some(command) => access_method::named(command.name()),
+        None => access_method::of_method(method),
+    };
+    let mut stored = catalog::read(table);
+    let any = !stored.is_empty();
+    let drops = method.is_some_and(|method| stored.keep_of(method));
+    let changes = commands.iter().any(|c| changes_options(&c));
+    if !is_ours && !any || is_ours && !changes && !drops {
         return (Frame::Alter(alteration), plan);
     }
     let changes_ours = |c: Typed<'_, AlterTableCmd>| changes_options(&c) && statement::names_any(c.options());
     // What is wrong with a partitioned table that has no option of ours, the server says as ever.
-    if is_partitioned && stored.is_empty() && !commands.iter().any(changes_ours) {
+    if is_partitioned && !any && !commands.iter().any(changes_ours) {
         return (Frame::Alter(alteration), plan);
     }
     // A cached plan runs the same tree again: edit a copy.
@@ -91,7 +101,7 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
         return (Frame::Alter(alteration), plan);
     }
     let untouched = untouched_columns(commands);
-    let (settings, commands) = or_raise(take_out(stored, commands, &mut alteration));
+    let (settings, commands) = or_raise(take_out(stored, commands, method, drops, &mut alteration));
     if alteration.sets_orderby {
         or_raise(check_order(table, &settings, &untouched));
     }
@@ -100,17 +110,23 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     (Frame::Alter(alteration), plan)
 }
 
-/// Applies the changes of our options to `settings` and returns the commands that remain.
+/// Applies the changes of our options to `settings` and returns the commands that remain. `method` is what
+/// the table's access method will be. If it `drops` options, those of today are taken out in any case.
 ///
 /// # Safety
 /// Commands that are ours to change.
 unsafe fn take_out(
     mut settings: Settings,
     commands: List<'_, Typed<'_, AlterTableCmd>>,
+    method: Option<AccessMethod>,
+    drops: bool,
     alteration: &mut Alteration,
 ) -> Result<(Settings, Vec<*mut AlterTableCmd>), Refusal> {
     let mut remaining = Vec::with_capacity(commands.len() + 1);
-    let mut first = true;
+    let mut first = !drops;
+    if drops {
+        remaining.push(reset_all());
+    }
     for command in commands.iter() {
         if !changes_options(&command) {
             remaining.push(command.as_ptr());
@@ -127,17 +143,20 @@ unsafe fn take_out(
             let Some(option) = statement::ours(element) else {
                 // The server accepts a RESET of names that it does not know.
                 if setting {
-                    statement::check_known(element, elements.iter().take(at))?;
+                    statement::check_known(element, elements.iter().take(at), method)?;
                 }
                 rest.push(element.as_ptr());
                 continue;
             };
-            statement::given_once(&mut seen, option)?;
-            alteration.sets_orderby |= option == definitions::ORDERBY;
             if setting {
-                statement::set(&mut settings, option, element)?;
+                statement::check_method(option, method)?;
+            }
+            statement::given_once(&mut seen, option)?;
+            alteration.sets_orderby |= statement::stored_as(option) == definitions::ORDERBY;
+            if setting {
+                statement::set(&mut settings, option, element, elements)?;
             } else if element.value().is_none() {
-                settings.reset(option);
+                settings.reset(statement::stored_as(option));
             } else {
                 return Err(Refusal::new(
                     Code::ERRCODE_SYNTAX_ERROR,
@@ -150,7 +169,7 @@ unsafe fn take_out(
             remaining.push(command.as_ptr());
         }
     }
-    settings.check()?;
+    settings.check(method.unwrap_or(AccessMethod::Colcompress))?;
     Ok((settings, remaining))
 }
 

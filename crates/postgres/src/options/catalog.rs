@@ -6,6 +6,7 @@
 //! Invariant: [`store`] runs while the caller holds a lock on the table that conflicts with itself, and
 //! leaves the new row visible to the commands that follow.
 
+use super::access_method::AccessMethod;
 use super::definitions::{self, OptionId};
 use super::report::{Refusal, text};
 use super::settings;
@@ -37,6 +38,13 @@ impl Settings {
         self.0.retain(|(id, _)| *id != option);
     }
 
+    /// Removes what tables of this access method do not have. Says whether there was any.
+    pub fn keep_of(&mut self, method: AccessMethod) -> bool {
+        let before = self.0.len();
+        self.0.retain(|(id, _)| id.is_of(method));
+        self.0.len() < before
+    }
+
     /// Is nothing set?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -47,29 +55,37 @@ impl Settings {
         self.0.iter()
     }
 
-    /// Refuses values that contradict each other.
-    pub fn check(&self) -> Result<(), Refusal> {
+    /// Refuses values that contradict each other, for tables of this access method.
+    pub fn check(&self, method: AccessMethod) -> Result<(), Refusal> {
         let number = |option| self.get(option).and_then(definitions::integer);
-        match (number(definitions::CHUNK_GROUP_ROW_LIMIT), number(definitions::STRIPE_ROW_LIMIT)) {
-            (Some(chunk), Some(stripe)) if chunk > stripe => Err(Refusal::new(
-                Code::ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("chunk_group_row_limit {chunk} exceeds stripe_row_limit {stripe}"),
-            )
-            .detail("A chunk is a part of a stripe.")
-            .hint("Lower chunk_group_row_limit or raise stripe_row_limit in the same command.")),
-            (Some(chunk), None) if chunk > settings::STRIPE_ROW_LIMIT.get() => {
-                let stripe = settings::STRIPE_ROW_LIMIT.get();
-                Refusal::new(
-                    Code::ERRCODE_SUCCESSFUL_COMPLETION,
-                    format!("chunks will have at most {stripe} rows, as stripes have no more"),
+        let Some(chunk) = number(definitions::CHUNK_GROUP_ROW_LIMIT) else { return Ok(()) };
+        let (stripe, batch) = (definitions::STRIPE_ROW_LIMIT, definitions::BATCH_SIZE);
+        for (option, whole) in [(stripe, "stripe"), (batch, "batch")] {
+            if let Some(rows) = number(option).filter(|&rows| chunk > rows) {
+                let name = option.name();
+                return Err(Refusal::new(
+                    Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                    format!("chunk_group_row_limit {chunk} exceeds {name} {rows}"),
                 )
-                .detail(format!("chunk_group_row_limit is {chunk}, colonnade.stripe_row_limit {stripe}."))
-                .hint("Set the option stripe_row_limit, too.")
-                .send(PgLogLevel::NOTICE);
-                Ok(())
+                .detail(format!("A chunk is a part of a {whole}."))
+                .hint(format!("Lower chunk_group_row_limit or raise {name} in the same command.")));
             }
-            _ => Ok(()),
         }
+        let (option, limit, whole) = match method {
+            AccessMethod::Colcompress => (stripe, settings::STRIPE_ROW_LIMIT.get(), "stripes"),
+            AccessMethod::Rowcompress => (batch, settings::BATCH_SIZE.get(), "batches"),
+        };
+        if chunk > limit && number(option).is_none() {
+            let name = option.name();
+            Refusal::new(
+                Code::ERRCODE_SUCCESSFUL_COMPLETION,
+                format!("chunks will have at most {limit} rows, as {whole} have no more"),
+            )
+            .detail(format!("chunk_group_row_limit is {chunk}, colonnade.{name} {limit}."))
+            .hint(format!("Set the option {name}, too."))
+            .send(PgLogLevel::NOTICE);
+        }
+        Ok(())
     }
 }
 

@@ -49,8 +49,17 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let inherited = parent.and_then(method_of_partitions);
     let method = target.method.or(inherited.as_deref());
     let takes_options = access_method::named_takes_options(method, target.kind);
-    let settings = parent.filter(|_| takes_options).map(catalog::read).unwrap_or_default();
-    let names_order = statement::names(target.options, definitions::ORDERBY);
+    let mut settings = parent.filter(|_| takes_options).map(catalog::read).unwrap_or_default();
+    // None for a partitioned table that names no access method.
+    let ours = match access_method::is_partitioned(target.kind) && method.is_none() {
+        true => None,
+        false => access_method::named(method),
+    };
+    if let Some(ours) = ours {
+        settings.keep_of(ours);
+    }
+    let orders = [definitions::ORDERBY, definitions::PRUNING_COLUMN];
+    let names_order = orders.into_iter().any(|option| statement::names(target.options, option));
     let mut creation = Creation {
         schema: target.relation.schema().map(CStr::to_owned),
         name: name.to_owned(),
@@ -65,7 +74,7 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
         if access_method::names_heap(method) {
             or_raise(statement::refuse_ours(
                 target.options,
-                "Write USING colcompress before WITH, or set default_table_access_method to colcompress.",
+                "Write USING {} before WITH, or set default_table_access_method to {}.",
             ));
         }
         return (Frame::Create(creation), plan);
@@ -76,7 +85,7 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
         && let Some(target) = target_of(statement)
     {
         let inherited = std::mem::take(&mut creation.settings);
-        let (settings, rest) = or_raise(statement::split_creation(inherited, target.options));
+        let (settings, rest) = or_raise(statement::split_creation(inherited, target.options, ours));
         creation.settings = settings;
         put_options(statement, rest);
     }

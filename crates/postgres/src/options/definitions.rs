@@ -1,9 +1,11 @@
-//! The one list of the options that a colcompress table has: names, types, ranges, defaults.
+//! The one list of the options that our tables have: names, types, ranges, defaults, and which access methods
+//! have them.
 //!
 //! Everything that names an option (statements, functions, settings, error texts) reads it from here.
 //! A value is checked and brought to its stored spelling by [`normalise`]; `orderby` needs the table's
 //! columns as well and is checked by `orderby.rs` when it is stored.
 
+use super::access_method::AccessMethod;
 use super::report::{self, Refusal};
 use pgrx::pg_sys;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -27,6 +29,11 @@ pub const CHUNK_ROWS_MAX: i32 = 1_000_000;
 /// Default rows of a chunk.
 pub const CHUNK_ROWS_DEFAULT: i32 = 10_000;
 
+/// Fewest rows of a batch of a rowcompress table.
+pub const BATCH_ROWS_MIN: i32 = 100;
+/// Default rows of a batch.
+pub const BATCH_ROWS_DEFAULT: i32 = 10_000;
+
 /// By default, packing in the background makes a stripe of at least this many heap rows.
 pub const PACKING_ROWS_DEFAULT: i32 = 10_000;
 
@@ -44,6 +51,8 @@ pub enum Kind {
     Boolean,
     /// A list of columns, as after ORDER BY.
     Columns,
+    /// The name of a column.
+    Column,
 }
 
 /// One option.
@@ -52,6 +61,8 @@ pub struct Definition {
     pub name: &'static CStr,
     /// Its values.
     pub kind: Kind,
+    /// The access methods whose tables have it.
+    pub methods: &'static [AccessMethod],
 }
 
 /// Which option: an index into [`DEFINITIONS`].
@@ -74,23 +85,54 @@ pub const INDEX_SCAN: OptionId = OptionId(5);
 pub const PACKING: OptionId = OptionId(6);
 /// `packing_rows`
 pub const PACKING_ROWS: OptionId = OptionId(7);
+/// `batch_size`
+pub const BATCH_SIZE: OptionId = OptionId(8);
+/// `pruning_column`: another way to say `orderby`, as which it is stored
+pub const PRUNING_COLUMN: OptionId = OptionId(9);
+
+const ANY: &[AccessMethod] = &AccessMethod::ALL;
+const COLUMNS: &[AccessMethod] = &[AccessMethod::Colcompress];
+const ROWS: &[AccessMethod] = &[AccessMethod::Rowcompress];
+
+const fn define(name: &'static CStr, methods: &'static [AccessMethod], kind: Kind) -> Definition {
+    Definition { name, kind, methods }
+}
 
 /// Every option, in the order error texts list them.
-pub static DEFINITIONS: [Definition; 8] = [
-    Definition { name: c"compression", kind: Kind::Choice(&CODECS) },
-    Definition { name: c"compression_level", kind: Kind::Integer { min: LEVEL_MIN, max: LEVEL_MAX } },
-    Definition { name: c"stripe_row_limit", kind: Kind::Integer { min: ROWS_MIN, max: STRIPE_ROWS_MAX } },
-    Definition { name: c"chunk_group_row_limit", kind: Kind::Integer { min: ROWS_MIN, max: CHUNK_ROWS_MAX } },
-    Definition { name: c"orderby", kind: Kind::Columns },
-    Definition { name: c"index_scan", kind: Kind::Boolean },
-    Definition { name: c"packing", kind: Kind::Boolean },
-    Definition { name: c"packing_rows", kind: Kind::Integer { min: 1, max: i32::MAX } },
+pub static DEFINITIONS: [Definition; 10] = [
+    define(c"compression", ANY, Kind::Choice(&CODECS)),
+    define(c"compression_level", ANY, Kind::Integer { min: LEVEL_MIN, max: LEVEL_MAX }),
+    define(c"stripe_row_limit", COLUMNS, Kind::Integer { min: ROWS_MIN, max: STRIPE_ROWS_MAX }),
+    define(c"chunk_group_row_limit", ANY, Kind::Integer { min: ROWS_MIN, max: CHUNK_ROWS_MAX }),
+    define(c"orderby", ANY, Kind::Columns),
+    define(c"index_scan", ANY, Kind::Boolean),
+    define(c"packing", ANY, Kind::Boolean),
+    define(c"packing_rows", ANY, Kind::Integer { min: 1, max: i32::MAX }),
+    define(c"batch_size", ROWS, Kind::Integer { min: BATCH_ROWS_MIN, max: STRIPE_ROWS_MAX }),
+    define(c"pruning_column", ROWS, Kind::Column),
 ];
 
 impl OptionId {
     /// The option called `name`, compared as the server compares option names: exactly.
     pub fn find(name: &CStr) -> Option<OptionId> {
         DEFINITIONS.iter().position(|d| d.name == name).map(OptionId)
+    }
+
+    /// Do tables of this access method have it?
+    pub fn is_of(self, method: AccessMethod) -> bool {
+        self.definition().methods.contains(&method)
+    }
+
+    /// An access method whose tables have it: `colcompress` if those do.
+    pub fn usual_method(self) -> &'static str {
+        let first = self.definition().methods.first().unwrap_or(&AccessMethod::Colcompress);
+        first.name().to_str().unwrap_or("")
+    }
+
+    /// The access methods whose tables have it, for messages.
+    pub fn methods(self) -> String {
+        let names = self.definition().methods.iter().map(|method| method.name().to_string_lossy());
+        names.collect::<Vec<_>>().join(" and ")
     }
 
     /// All options.
@@ -118,13 +160,15 @@ impl OptionId {
                 "columns of the table, each with [ASC | DESC] [NULLS FIRST | NULLS LAST], commas between them"
                     .into()
             }
+            Kind::Column => "the name of a column".into(),
         }
     }
 }
 
-/// The names of all options, for messages.
-pub fn all_names() -> String {
-    OptionId::all().map(OptionId::name).collect::<Vec<_>>().join(", ")
+/// The names of all options of an access method, for messages.
+pub fn names_of(method: AccessMethod) -> String {
+    let options = OptionId::all().filter(|option| option.is_of(method));
+    options.map(OptionId::name).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks `value` and returns its stored spelling. A list of columns passes unchanged.
@@ -150,7 +194,7 @@ pub fn normalise(option: OptionId, value: &CStr) -> Result<CString, Refusal> {
             (*word.ok_or_else(refuse)?).to_owned()
         }
         Kind::Boolean => boolean(value).ok_or_else(refuse)?.to_string(),
-        Kind::Columns => return Ok(value.to_owned()),
+        Kind::Columns | Kind::Column => return Ok(value.to_owned()),
     };
     CString::new(stored).map_err(|_| refuse())
 }

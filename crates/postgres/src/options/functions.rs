@@ -4,7 +4,7 @@
 //! other extensions find a statement that they can read (pg_stat_statements, pgaudit, and Citus, which sends
 //! it to other nodes).
 
-use super::access_method;
+use super::access_method::{self, AccessMethod};
 use super::catalog::{quoted_table_name, table_name};
 use super::definitions::{self, OptionId};
 use super::maintenance;
@@ -16,19 +16,35 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 use std::ffi::{CStr, CString};
 
 /// The order of the functions' arguments after the table.
-const ARGUMENTS: [OptionId; 8] = [
-    definitions::CHUNK_GROUP_ROW_LIMIT,
-    definitions::STRIPE_ROW_LIMIT,
-    definitions::COMPRESSION,
-    definitions::COMPRESSION_LEVEL,
-    definitions::ORDERBY,
-    definitions::INDEX_SCAN,
-    definitions::PACKING,
-    definitions::PACKING_ROWS,
-];
+const fn arguments(method: AccessMethod) -> &'static [OptionId] {
+    match method {
+        AccessMethod::Colcompress => &[
+            definitions::CHUNK_GROUP_ROW_LIMIT,
+            definitions::STRIPE_ROW_LIMIT,
+            definitions::COMPRESSION,
+            definitions::COMPRESSION_LEVEL,
+            definitions::ORDERBY,
+            definitions::INDEX_SCAN,
+            definitions::PACKING,
+            definitions::PACKING_ROWS,
+        ],
+        AccessMethod::Rowcompress => &[
+            definitions::BATCH_SIZE,
+            definitions::COMPRESSION,
+            definitions::COMPRESSION_LEVEL,
+            definitions::PRUNING_COLUMN,
+            definitions::INDEX_SCAN,
+            definitions::ORDERBY,
+            definitions::PACKING,
+            definitions::PACKING_ROWS,
+        ],
+    }
+}
 
 crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_set);
 crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_reset);
+crate::sql_function!(pg_finfo_colonnade_alter_rowcompress_table_set);
+crate::sql_function!(pg_finfo_colonnade_alter_rowcompress_table_reset);
 crate::sql_function!(pg_finfo_colonnade_colcompress_option);
 crate::sql_function!(pg_finfo_colonnade_colcompress_option_checked);
 
@@ -36,28 +52,57 @@ crate::sql_function!(pg_finfo_colonnade_colcompress_option_checked);
 ///
 /// # Safety
 /// The server's call frame.
-unsafe fn table_arguments(call: FunctionCallInfo) -> Vec<Oid> {
+unsafe fn table_arguments(call: FunctionCallInfo, method: AccessMethod) -> Vec<Oid> {
     let Some(datum) = argument(call, 0) else {
         Refusal::new(Code::ERRCODE_NULL_VALUE_NOT_ALLOWED, "table_name must not be NULL").raise()
     };
-    let tables = maintenance::columnar_tables(Oid::from(datum.value() as u32));
-    tables.iter().for_each(|&table| expect_ours(table));
+    let table = Oid::from(datum.value() as u32);
+    let mut tables = maintenance::columnar_tables(table);
+    // Partitions may have different access methods.
+    if tables.as_slice() != [table] {
+        tables.retain(|&table| access_method::of_table(table) == Some(method));
+    }
+    for &table in &tables {
+        expect(table, access_method::of_table(table) == Some(method), method);
+    }
     tables
 }
 
-/// Raises an ERROR if a relation is not a table of ours.
-fn expect_ours(table: Oid) {
-    if !access_method::is_our_table(table) {
-        error::not_colcompress(&format!("\"{}\"", table_name(table)));
+/// Raises an ERROR that names an access method unless a table is as it should be.
+fn expect(table: Oid, is_right: bool, method: AccessMethod) {
+    if !is_right {
+        error::not_ours(&format!("\"{}\"", table_name(table)), &method.name().to_string_lossy());
     }
 }
 
 /// `engine.alter_colcompress_table_set(regclass, ...)`: NULL leaves an option as it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_set(call: FunctionCallInfo) -> Datum {
+    set(call, AccessMethod::Colcompress)
+}
+
+/// `engine.alter_rowcompress_table_set(regclass, ...)`: NULL leaves an option as it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn colonnade_alter_rowcompress_table_set(call: FunctionCallInfo) -> Datum {
+    set(call, AccessMethod::Rowcompress)
+}
+
+/// `engine.alter_colcompress_table_reset(regclass, ...)`: true resets an option.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_reset(call: FunctionCallInfo) -> Datum {
+    reset(call, AccessMethod::Colcompress)
+}
+
+/// `engine.alter_rowcompress_table_reset(regclass, ...)`: true resets an option.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn colonnade_alter_rowcompress_table_reset(call: FunctionCallInfo) -> Datum {
+    reset(call, AccessMethod::Rowcompress)
+}
+
+unsafe fn set(call: FunctionCallInfo, method: AccessMethod) -> Datum {
     full_errors::guarded(|| {
-        let tables = table_arguments(call);
-        let given = ARGUMENTS.iter().enumerate().filter_map(|(number, option)| {
+        let tables = table_arguments(call, method);
+        let given = arguments(method).iter().enumerate().filter_map(|(number, option)| {
             let value = spelling(*option, argument(call, number + 1)?);
             let quoted = pg_sys::quote_literal_cstr(value.as_ptr());
             Some(format!("{} = {}", option.name(), text(CStr::from_ptr(quoted))))
@@ -68,12 +113,10 @@ pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_set(call: Func
     })
 }
 
-/// `engine.alter_colcompress_table_reset(regclass, ...)`: true resets an option.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_reset(call: FunctionCallInfo) -> Datum {
+unsafe fn reset(call: FunctionCallInfo, method: AccessMethod) -> Datum {
     full_errors::guarded(|| {
-        let tables = table_arguments(call);
-        let chosen = ARGUMENTS
+        let tables = table_arguments(call, method);
+        let chosen = arguments(method)
             .iter()
             .enumerate()
             .filter(|(number, _)| argument(call, number + 1).is_some_and(|d| d.value() & 0xff != 0));
@@ -95,7 +138,9 @@ unsafe fn spelling(option: OptionId, datum: Datum) -> CString {
         // name
         Kind::Choice(_) => CStr::from_ptr(datum.cast_mut_ptr()).to_bytes().to_vec(),
         // text
-        Kind::Columns => CStr::from_ptr(pg_sys::text_to_cstring(datum.cast_mut_ptr())).to_bytes().to_vec(),
+        Kind::Columns | Kind::Column => {
+            CStr::from_ptr(pg_sys::text_to_cstring(datum.cast_mut_ptr())).to_bytes().to_vec()
+        }
     };
     CString::new(owned).unwrap_or_default()
 }
@@ -159,18 +204,24 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_option_checked(call: Funct
     };
     let table = Oid::from(table.value() as u32);
     let name = CStr::from_ptr(name.cast_mut_ptr());
-    let Some(option) = OptionId::find(name) else {
-        Refusal::new(
-            Code::ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("colcompress tables have no option \"{}\"", text(name)),
-        )
-        .hint(format!("Their options are {}.", definitions::all_names()))
-        .raise()
-    };
-    if access_method::method_and_kind(table).is_none() {
+    let found = OptionId::find(name);
+    if found.is_some() && access_method::method_and_kind(table).is_none() {
         return return_null(call);
     }
-    expect_ours(table);
+    let method = access_method::of_table(table);
+    let method = method.unwrap_or(AccessMethod::Colcompress);
+    if found.is_some() {
+        expect(table, access_method::is_our_table(table), method);
+    }
+    let Some(option) = found.filter(|option| option.is_of(method)) else {
+        let (tables, name) = (method.name().to_string_lossy(), text(name));
+        Refusal::new(
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("{tables} tables have no option \"{name}\""),
+        )
+        .hint(format!("Their options are {}.", definitions::names_of(method)))
+        .raise()
+    };
     in_force(call, table, option)
 }
 

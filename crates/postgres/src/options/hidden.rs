@@ -99,7 +99,7 @@ fn function() -> Option<Oid> {
     // SAFETY: catalog look-ups; a tuple that was found has the catalog's columns.
     unsafe {
         let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
-        if pg_sys::get_am_oid(c"colcompress".as_ptr(), true) == Oid::INVALID || schema == Oid::INVALID {
+        if !access_method::is_here() || schema == Oid::INVALID {
             return None;
         }
         let mut types = [pg_sys::TEXTARRAYOID, pg_sys::OIDOID];

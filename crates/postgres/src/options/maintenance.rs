@@ -59,13 +59,13 @@ pub fn open_maintained(table: Oid, lock: u32, verb: &str) -> Relation {
     unsafe {
         check_maintainer(table);
         let rel = pg_sys::table_open(table, lock as i32);
-        expect_colcompress(Open::of(rel), verb);
+        expect_ours(Open::of(rel), verb);
         rel
     }
 }
 
 /// Raises an ERROR unless `rel` is a colcompress table whose pages can be read here.
-pub fn expect_colcompress(rel: Open, verb: &str) {
+pub fn expect_ours(rel: Open, verb: &str) {
     if rel.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
         let name = rel.quoted_name();
         let literal = name.trim_matches('"');
@@ -79,8 +79,8 @@ pub fn expect_colcompress(rel: Open, verb: &str) {
             ),
         );
     }
-    if !options::is_colcompress(rel) {
-        error::not_colcompress(&rel.quoted_name());
+    if !options::is_our_relation(rel) {
+        error::not_ours(&rel.quoted_name(), "colcompress");
     }
     if rel.is_foreign_temporary() {
         error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");

@@ -28,7 +28,7 @@ mod schema;
 pub mod settings;
 mod statement;
 
-pub use access_method::is_colcompress;
+pub use access_method::{AccessMethod, is_here, is_our_relation, oids};
 pub use orderby::SortKey;
 
 use crate::host::relation::Open;
@@ -36,6 +36,7 @@ use definitions::OptionId;
 use pgrx::PgLogLevel;
 use pgrx::guc::PostgresGucEnum;
 use pgrx::pg_sys::{self, Oid};
+use stripe::Layout;
 
 /// Block codec of a table's chunks. Also the type of the setting `colonnade.compression`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
@@ -74,6 +75,8 @@ impl Compression {
 /// The options of one table, with defaults filled in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableOptions {
+    /// How the values of a stripe lie.
+    pub layout: Layout,
     /// Block codec.
     pub compression: Compression,
     /// The codec's level, 1 to 19. Codecs without levels ignore it.
@@ -105,14 +108,19 @@ pub fn table_options(rel: Open) -> TableOptions {
 /// # Safety
 /// Inside a transaction.
 pub unsafe fn options_of(table: Oid) -> TableOptions {
+    let layout = access_method::of_table(table).map_or(Layout::Columns, AccessMethod::layout);
     let settings = catalog::read(table);
     let integer = |option: OptionId, default: i32| {
         settings.get(option).and_then(definitions::integer).unwrap_or(default)
     };
     let rows = |option, default| u32::try_from(integer(option, default)).unwrap_or(1);
-    let stripe_row_limit = rows(definitions::STRIPE_ROW_LIMIT, settings::STRIPE_ROW_LIMIT.get());
+    let stripe_row_limit = match layout {
+        Layout::Columns => rows(definitions::STRIPE_ROW_LIMIT, settings::STRIPE_ROW_LIMIT.get()),
+        Layout::Blocks => rows(definitions::BATCH_SIZE, settings::BATCH_SIZE.get()),
+    };
     let chunk_rows = rows(definitions::CHUNK_GROUP_ROW_LIMIT, settings::CHUNK_GROUP_ROW_LIMIT.get());
     TableOptions {
+        layout,
         compression: settings
             .get(definitions::COMPRESSION)
             .and_then(|v| Compression::from_name(v.to_bytes()))
@@ -170,12 +178,15 @@ pub fn is_columnar(table: Oid) -> bool {
     access_method::is_our_table(table)
 }
 
-/// Installs the hooks. `routine` returns the routine of our table access method. `order_was_set` is told of
-/// each table whose option `orderby` a statement has set.
+/// Installs the hooks. `routine` returns the routine of one of our table access methods. `order_was_set` is
+/// told of each table whose option `orderby` a statement has set.
 ///
 /// # Safety
 /// Call it from `_PG_init`, after `settings::register`.
-pub unsafe fn register(routine: fn() -> *const pg_sys::TableAmRoutine, order_was_set: unsafe fn(Oid)) {
+pub unsafe fn register(
+    routine: fn(AccessMethod) -> *const pg_sys::TableAmRoutine,
+    order_was_set: unsafe fn(Oid),
+) {
     access_method::register(routine);
     alter::register(order_was_set);
     frames::register();
@@ -189,12 +200,17 @@ fn shown(table: Oid, option: OptionId) -> Option<std::ffi::CString> {
     if option == definitions::ORDERBY {
         return catalog::read(table).get(option).map(std::ffi::CStr::to_owned);
     }
+    if option == definitions::PRUNING_COLUMN {
+        let settings = catalog::read(table);
+        let keys = orderby::parse(settings.get(definitions::ORDERBY)?).ok()?;
+        return keys.into_iter().next().map(|key| key.column);
+    }
     // SAFETY: inside the call of a function.
     let options = unsafe { options_of(table) };
     let text = match option {
         definitions::COMPRESSION => options.compression.name().to_owned(),
         definitions::COMPRESSION_LEVEL => options.compression_level.to_string(),
-        definitions::STRIPE_ROW_LIMIT => options.stripe_row_limit.to_string(),
+        definitions::STRIPE_ROW_LIMIT | definitions::BATCH_SIZE => options.stripe_row_limit.to_string(),
         definitions::CHUNK_GROUP_ROW_LIMIT => options.chunk_group_row_limit.to_string(),
         definitions::PACKING => options.packing.to_string(),
         definitions::PACKING_ROWS => options.packing_rows.to_string(),

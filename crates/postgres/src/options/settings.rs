@@ -8,8 +8,8 @@
 
 use super::Compression;
 use super::definitions::{
-    CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX, LEVEL_MIN, PACKING_ROWS_DEFAULT, ROWS_MIN,
-    STRIPE_ROWS_DEFAULT, STRIPE_ROWS_MAX,
+    BATCH_ROWS_DEFAULT, BATCH_ROWS_MIN, CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX,
+    LEVEL_MIN, PACKING_ROWS_DEFAULT, ROWS_MIN, STRIPE_ROWS_DEFAULT, STRIPE_ROWS_MAX,
 };
 use std::ffi::CString;
 
@@ -21,6 +21,8 @@ pub static COMPRESSION: GucSetting<Compression> = GucSetting::<Compression>::new
 pub static COMPRESSION_LEVEL: GucSetting<i32> = GucSetting::<i32>::new(LEVEL_DEFAULT);
 /// Rows of a stripe where the option `stripe_row_limit` is not set.
 pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROWS_DEFAULT);
+/// Rows of a batch where the option `batch_size` is not set.
+pub static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(BATCH_ROWS_DEFAULT);
 /// Rows of a chunk where the option `chunk_group_row_limit` is not set.
 pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
 /// The fewest heap rows that packing in the background makes a stripe of, if the option `packing_rows` is not
@@ -74,6 +76,16 @@ pub unsafe fn register() {
         c"A stripe also ends when it reaches its limit in bytes.",
         &STRIPE_ROW_LIMIT,
         ROWS_MIN,
+        STRIPE_ROWS_MAX,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.batch_size",
+        c"Largest number of rows of a batch of rowcompress tables that do not set the option batch_size.",
+        c"A batch also ends when it reaches its limit in bytes.",
+        &BATCH_SIZE,
+        BATCH_ROWS_MIN,
         STRIPE_ROWS_MAX,
         GucContext::Userset,
         GucFlags::default(),

@@ -119,7 +119,7 @@ unsafe fn offer(
     // SAFETY: the planner holds a lock already; the relation stays open while it is looked at.
     unsafe {
         with_table((*rte).relid, pg_sys::NoLock, |table| {
-            if options::is_colcompress(table) {
+            if options::is_our_relation(table) {
                 offer_columnar(root, rel, table.as_ptr());
             }
         });

@@ -143,7 +143,7 @@ unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset)
         let rel = (*scan).ss_currentRelation;
         // A nested loop or an aggregation has prepared the scan below it already, which is visited after it.
         if !rel.is_null()
-            && options::is_colcompress(Open::of(rel))
+            && options::is_our_relation(Open::of(rel))
             && !wanted::is_noted((*scan).ss_ScanTupleSlot)
         {
             prepare(scan, (*node).type_, read_above);

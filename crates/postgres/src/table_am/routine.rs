@@ -1,4 +1,6 @@
-//! The table of callbacks that the server calls, and `engine.colcompress_handler`, which gives it out.
+//! The table of callbacks that the server calls, and the handlers of our access methods, which give it out.
+//!
+//! Each access method has a table of its own, by which its relations are known. All have the same callbacks.
 //!
 //! The table starts as a copy of heap's, so that PostgreSQL's own code handles hot rows. Each verb replaces
 //! the callbacks that must know about cold rows.
@@ -23,6 +25,7 @@ use super::rewrite::cluster;
 use super::statements::files;
 use crate::compat;
 use crate::host::heap_am::heap;
+use crate::options::AccessMethod;
 
 struct Routine(TableAmRoutine);
 // SAFETY: the routine is written once and only read afterwards; a backend has one thread that calls it.
@@ -30,10 +33,15 @@ unsafe impl Send for Routine {}
 // SAFETY: the routine is only read once it is written.
 unsafe impl Sync for Routine {}
 
-/// The routine of `colcompress`. The relation cache keeps the pointer for the life of the backend.
-pub fn routine() -> &'static TableAmRoutine {
-    static ROUTINE: OnceLock<Routine> = OnceLock::new();
-    &ROUTINE
+/// The routine of an access method. The relation cache keeps the pointer for the life of the backend.
+pub fn routine(method: AccessMethod) -> &'static TableAmRoutine {
+    static COLCOMPRESS: OnceLock<Routine> = OnceLock::new();
+    static ROWCOMPRESS: OnceLock<Routine> = OnceLock::new();
+    let of_method = match method {
+        AccessMethod::Colcompress => &COLCOMPRESS,
+        AccessMethod::Rowcompress => &ROWCOMPRESS,
+    };
+    &of_method
         .get_or_init(|| {
             let mut routine = *heap();
             routine.scan_begin = Some(scan::scan_begin);
@@ -84,5 +92,14 @@ crate::sql_function!(pg_finfo_colcompress_handler);
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn colcompress_handler(_fcinfo: FunctionCallInfo) -> Datum {
-    Datum::from(std::ptr::from_ref(routine()) as usize)
+    Datum::from(std::ptr::from_ref(routine(AccessMethod::Colcompress)) as usize)
+}
+
+crate::sql_function!(pg_finfo_rowcompress_handler);
+
+/// `engine.rowcompress_handler(internal)`.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn rowcompress_handler(_fcinfo: FunctionCallInfo) -> Datum {
+    Datum::from(std::ptr::from_ref(routine(AccessMethod::Rowcompress)) as usize)
 }

@@ -115,7 +115,7 @@ unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
                 pg_sys::RELKIND_PARTITIONED_TABLE => true,
                 pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
                     with_table(entry.relid, pg_sys::NoLock, |table| {
-                        (options::is_colcompress(table) && !table.has_no_file_here())
+                        (options::is_our_relation(table) && !table.has_no_file_here())
                             || (entry.inh && (*table.form()).relhassubclass)
                     })
                 }

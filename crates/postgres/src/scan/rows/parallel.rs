@@ -15,7 +15,6 @@ use pgrx::pg_sys::{self, ParallelTableScanDesc, Relation};
 use super::Node;
 use super::state::RowScan;
 use crate::scan::table::TableScan;
-use crate::table_am;
 use stripe::scan::{PARTS, Turns};
 
 /// Figures that workers report.
@@ -64,6 +63,12 @@ unsafe fn scan_of<'a>(custom: *mut pg_sys::CustomScanState) -> &'a mut RowScan {
     unsafe { &mut *(*custom.cast::<Node>()).state }
 }
 
+/// The callbacks of a table's access method.
+unsafe fn routine_of<'a>(rel: Relation) -> &'a pg_sys::TableAmRoutine {
+    // SAFETY: the relation is open, and its routine is a constant.
+    unsafe { &*(*rel).rd_tableam }
+}
+
 /// Bytes of shared memory.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn estimate(
@@ -72,7 +77,7 @@ pub unsafe extern "C-unwind" fn estimate(
 ) -> pg_sys::Size {
     // SAFETY: the relation is open; the callback is our own.
     unsafe {
-        let table = match table_am::routine().parallelscan_estimate {
+        let table = match routine_of(scan_of(custom).table.rel).parallelscan_estimate {
             Some(estimate) => estimate(scan_of(custom).table.rel),
             None => 0,
         };
@@ -100,7 +105,7 @@ pub unsafe extern "C-unwind" fn initialize(
 unsafe fn initialize_table(rel: Relation, table: ParallelTableScanDesc) {
     // SAFETY: the access method asked for as much room as follows our part.
     unsafe {
-        if let Some(initialize) = table_am::routine().parallelscan_initialize {
+        if let Some(initialize) = routine_of(rel).parallelscan_initialize {
             initialize(rel, table);
         }
     }
@@ -119,7 +124,7 @@ pub unsafe extern "C-unwind" fn reinitialize(
         let shared = &*place.cast::<Shared>();
         collect(shared, &mut scan.table);
         shared.next.store(0, Ordering::Relaxed);
-        if let Some(reinitialize) = table_am::routine().parallelscan_reinitialize {
+        if let Some(reinitialize) = routine_of(scan.table.rel).parallelscan_reinitialize {
             reinitialize(scan.table.rel, shared.table());
         }
         scan.shared = shared;

@@ -73,6 +73,7 @@ pub unsafe fn write_pages(
 pub(super) fn stripe_options(rel: Open) -> StripeOptions<'static> {
     let table = options::table_options(rel);
     StripeOptions {
+        layout: table.layout,
         chunk_rows: table.chunk_group_row_limit,
         codec: match table.compression {
             Compression::None => encodings::Codec::None,

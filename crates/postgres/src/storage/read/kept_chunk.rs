@@ -1,7 +1,8 @@
 //! Column chunks for point look-ups, kept per backend.
 //!
-//! Called by `table_am::read::cold_fetch` for rows that are fetched by number. A chunk stays in memory as it
-//! is stored, opened, and single values are taken out of it. Once that was done so often that decoding the
+//! Called by `table_am::read::cold_fetch` for rows that are fetched by number. Where rows lie in blocks, what
+//! is called a chunk here is a column's part of a block (`StripeReader::unit_of`). A chunk stays in memory as
+//! it is stored, opened, and single values are taken out of it. Once that was done so often that decoding the
 //! whole chunk would have cost about as much, it is decoded, and further values are read from it.
 //!
 //! A chunk belongs to its opened stripe, whose bytes never change, so nothing has to be invalidated. The
@@ -89,7 +90,8 @@ thread_local! {
     static CLOCK: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A column chunk of `stripe`, whose directory entry is `entry`.
+/// A column chunk of `stripe`, whose directory entry is `entry`. Its number is one of
+/// `StripeReader::unit_of`.
 pub fn of(
     rel: Open,
     entry: &StripeEntry,
@@ -104,7 +106,7 @@ pub fn of(
         return Ok(found);
     }
     let pages = Pages::new(rel, entry);
-    let stored = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
+    let stored = stripe.reader.read_unit(column, chunk, &pages, &ServerCodecs)?;
     let many = match stripe.reader.logical(column) {
         Some(LogicalType::Text | LogicalType::Bytes) => stored.rows() / STRINGS,
         _ => stored.rows() / NUMBERS,

@@ -163,7 +163,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
             // of its own.
             table.is_null()
                 || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
-                || options::is_colcompress(Open::of(table))
+                || options::is_our_relation(Open::of(table))
                     && !has_before_trigger(Open::of(table), is_update)
                     && (!is_update || keeps_unique_keys(Open::of(table), query))
         })

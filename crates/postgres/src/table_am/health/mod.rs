@@ -67,7 +67,7 @@ fn check(rel: Open) {
     // SAFETY: questions to the catalogs about an open relation.
     unsafe {
         let (table, user) = (rel.oid(), pg_sys::GetUserId());
-        maintenance::expect_colcompress(rel, "look into");
+        maintenance::expect_ours(rel, "look into");
         // Members of this role may scan tables to monitor them.
         if pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) {
             return;

@@ -80,7 +80,7 @@ unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
         if !is_brin_there && thin.is_empty() && !found.iter().any(|columns| columns.contains(&true)) {
             return;
         }
-        if with_table(table, pg_sys::NoLock, options::is_colcompress) {
+        if with_table(table, pg_sys::NoLock, options::is_our_relation) {
             found.into_iter().for_each(|columns| columns.fill(false));
             thin.into_iter().for_each(|index| (*index).tuples = f64::from((*index).pages));
             (*rel).indexlist = others;

@@ -102,7 +102,7 @@ unsafe fn take_out(tables: Vec<Oid>) {
             if rel.is_null() {
                 continue;
             }
-            let is_ours = options::is_colcompress(Open::of(rel)) && !Open::of(rel).is_foreign_temporary();
+            let is_ours = options::is_our_relation(Open::of(rel)) && !Open::of(rel).is_foreign_temporary();
             let mut taken_out = 0;
             if is_ours && obstacle::of_taking_out(Open::of(rel)).is_none() {
                 taken_out = as_owner(Open::of(rel), || join::take_out_dead(Open::of(rel)));

@@ -129,7 +129,7 @@ unsafe fn to_keep(table: Oid) -> u32 {
         if rel.is_null() {
             return u32::MAX;
         }
-        let keep = if options::is_colcompress(Open::of(rel)) {
+        let keep = if options::is_our_relation(Open::of(rel)) {
             tidy::Room::of(Open::of(rel), true).to_keep()
         } else {
             None

@@ -112,18 +112,18 @@ unsafe fn set(name: &std::ffi::CStr, value: &std::ffi::CStr) {
     }
 }
 
-/// The tables of this access method that are due; None where the extension is not in the database.
+/// The tables of our access methods that are due; None where the extension is not in the database.
 unsafe fn tables() -> Option<Vec<Table>> {
     // SAFETY: in a transaction with a snapshot.
     unsafe {
-        let method = pg_sys::get_am_oid(c"colcompress".as_ptr(), true);
-        if method == Oid::INVALID {
+        let methods = options::oids();
+        if methods.is_empty() {
             return None;
         }
         let kinds = [pg_sys::RELKIND_RELATION as c_char, pg_sys::RELKIND_MATVIEW as c_char];
         let temporary = pg_sys::RELPERSISTENCE_TEMP as c_char;
         let found = rows_of::<pg_sys::FormData_pg_class, _>(pg_sys::RelationRelationId, |row| {
-            (row.relam == method && kinds.contains(&row.relkind) && row.relpersistence != temporary)
+            (methods.contains(&row.relam) && kinds.contains(&row.relkind) && row.relpersistence != temporary)
                 .then_some(row.oid)
         });
         let due = found.into_iter().filter_map(|oid| {
@@ -234,7 +234,7 @@ pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Open) -> T) ->
                 return None;
             }
             let rel = Open::of(rel);
-            let may = options::is_colcompress(rel) && obstacle::of(rel).is_none();
+            let may = options::is_our_relation(rel) && obstacle::of(rel).is_none();
             if !may {
                 LEFT.set(Some(Outcome::Obstacle));
             }

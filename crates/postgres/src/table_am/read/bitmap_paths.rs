@@ -55,7 +55,7 @@ unsafe fn restrict(root: *mut PlannerInfo, rel: *mut RelOptInfo, rte: *mut Range
         if serial.is_none() && partial.is_none() {
             return;
         }
-        if !with_table((*rte).relid, pg_sys::NoLock, options::is_colcompress) {
+        if !with_table((*rte).relid, pg_sys::NoLock, options::is_our_relation) {
             return;
         }
         if let Some(paths) = serial {

@@ -131,7 +131,7 @@ impl ColdFetch {
         }
     }
 
-    /// Loads rows for `show`, and returns how many: those at the beginning of `rows` that are in one chunk.
+    /// Loads rows for `show`, and returns how many: those at the beginning of `rows` that are read at once.
     /// The rows are positions in the stripe and ascend.
     pub unsafe fn load(&mut self, entry: &StripeEntry, rows: &[u32], slot: *mut TupleTableSlot) -> usize {
         // SAFETY: the slot is one of the table's; rel is open.
@@ -213,8 +213,7 @@ impl ColdFetch {
         unsafe {
             let met = self.meet(entry)?;
             let Met { entry, open, missing } = self.stripes.get(met).ok_or_else(outside)?;
-            let chunk = rows.first().map_or(0, |&row| open.reader.chunk_of(row));
-            let within = open.reader.chunk_rows(chunk);
+            let (unit, within) = open.reader.unit_of(rows.first().copied().unwrap_or_default());
             self.places.clear();
             self.places
                 .extend(rows.iter().take_while(|row| within.contains(row)).map(|row| row - within.start));
@@ -230,7 +229,7 @@ impl ColdFetch {
                     self.values.extend(std::iter::repeat_n(value, self.count));
                     continue;
                 }
-                let kept = kept_chunk::of(Open::of(self.rel), entry, open, column.at, chunk)?;
+                let kept = kept_chunk::of(Open::of(self.rel), entry, open, column.at, unit)?;
                 column.reader.reset();
                 kept.each_value(&self.places, |value| self.values.push(column.reader.datum(value)))?;
             }

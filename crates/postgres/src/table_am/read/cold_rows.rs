@@ -283,6 +283,8 @@ impl ColdRows {
         // SAFETY: what made this promised that both stay.
         let pages = unsafe { Pages::by(Open::of(self.rel), entry, self.strategy) };
         let mut loaded = Vec::with_capacity(self.columns.live.len());
+        // As long as one column has the bytes of its blocks, the next need not read them again.
+        let mut last = None;
         for (column, &live) in self.columns.live.iter().enumerate() {
             loaded.push(if !live {
                 Loaded::Dropped
@@ -293,7 +295,9 @@ impl ColdRows {
             } else {
                 fits(&stripe.reader, column, self.columns.readers[column].kind())?;
                 let chunk = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
-                Loaded::Decoded(chunk.decode(&ServerCodecs)?)
+                let decoded = chunk.decode(&ServerCodecs)?;
+                last.replace(chunk);
+                Loaded::Decoded(decoded)
             });
         }
         Ok(loaded)

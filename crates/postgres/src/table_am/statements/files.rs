@@ -102,7 +102,7 @@ pub unsafe fn before_drop(relid: Oid) {
             return;
         }
         let rel = Open::of(pg_sys::relation_open(relid, pg_sys::NoLock as i32));
-        if options::is_colcompress(rel) {
+        if options::is_our_relation(rel) {
             forget_rows(rel);
         }
         pg_sys::relation_close(rel.as_ptr(), pg_sys::NoLock as i32);

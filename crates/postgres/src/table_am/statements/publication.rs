@@ -289,7 +289,7 @@ unsafe fn check_tables(tables: &[Oid], scope: Scope) {
             if rel.is_null() {
                 continue;
             }
-            if options::is_colcompress(Open::of(rel))
+            if options::is_our_relation(Open::of(rel))
                 && !Open::of(rel).is_temporary()
                 && published::is_published(Open::of(rel))
             {
@@ -349,13 +349,10 @@ unsafe fn root_of(table: Oid) -> Option<String> {
     }
 }
 
-/// OIDs of this database's tables and materialized views with our access method.
+/// OIDs of this database's tables and materialized views with an access method of ours.
 pub unsafe fn all_tables() -> Vec<Oid> {
     // SAFETY: catalog look-ups.
-    unsafe {
-        let method = pg_sys::get_am_oid(c"colcompress".as_ptr(), true);
-        if method == Oid::INVALID { Vec::new() } else { tables_of(method) }
-    }
+    options::oids().into_iter().flat_map(|method| unsafe { tables_of(method) }).collect()
 }
 
 /// OIDs of the tables and materialized views that use an access method.

@@ -144,7 +144,7 @@ unsafe fn tables_with_stripes() -> Vec<String> {
                 pg_sys::UnlockRelationOid(table, lock);
                 continue;
             }
-            if options::is_colcompress(Open::of(rel))
+            if options::is_our_relation(Open::of(rel))
                 && decoding::is_logged(Open::of(rel))
                 && vacuum_counts::cold_row_count(Open::of(rel)) > 0.0
             {

@@ -92,7 +92,7 @@ unsafe fn expect_visible(table: Oid) -> Oid {
                 true => table.to_u32().to_string(),
                 false => std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned(),
             };
-            error::not_colcompress(&format!("\"{name}\""));
+            error::not_ours(&format!("\"{name}\""), "colcompress");
         }
         if !may_see(table) {
             error::raise(

@@ -65,7 +65,7 @@ unsafe fn obstacle_of(table: Oid) -> Option<(&'static str, &'static str)> {
             pg_sys::UnlockRelationOid(table, mode);
             return None;
         }
-        let found = if options::is_colcompress(Open::of(rel)) { obstacle::of(Open::of(rel)) } else { None };
+        let found = if options::is_our_relation(Open::of(rel)) { obstacle::of(Open::of(rel)) } else { None };
         pg_sys::table_close(rel, mode);
         found
     }
