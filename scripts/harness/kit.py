@@ -75,7 +75,7 @@ class Arm:
 def column_arm(prefix, orderby):
     """The columnar side. AM chooses the access method; a method other than ours gets no options."""
     method = os.environ.get("AM", "colcompress")
-    options = f"orderby='{orderby}', compression='zstd'" if method == "colcompress" else ""
+    options = f"orderby='{orderby}', compression='zstd'" if method in ("colcompress", "rowcompress") else ""
     return Arm(f"{prefix}_{'columns' if method == 'heap' else method}", method, options)
 
 

@@ -31,7 +31,7 @@ pub use cursor::{CHECKSUM_BYTES, checksum};
 pub use distinct::Sketch;
 pub use owned_chunk::OwnedChunk;
 pub use prune::{Prune, prune_chunk, prune_leaf, prune_statistics, prune_stripe};
-pub use reader::{ColumnSchema, StripeBytes, StripeReader};
+pub use reader::{ColumnSchema, RowBlock, StripeBytes, StripeReader};
 pub use row_numbers::RowNumbers;
 pub use statistics::{Bound, ColumnStatistics, Scales};
 pub use summary::{Summary, with_orders, write_summary};

@@ -207,6 +207,9 @@ impl OwnedChunk {
             let chunk = self.open_piece(piece, codecs)?;
             return chunk.filter(predicate, selection).map_err(|e| self.located(e));
         }
+        if self.logical.physical() != PhysicalType::Bytes && has_long_list(predicate) {
+            return Ok(false);
+        }
         let mut kept = Vec::new();
         let mut asked = false;
         let mut start = 0;
@@ -250,6 +253,17 @@ impl OwnedChunk {
     /// Adds the place to an error of the opened chunk.
     pub fn located(&self, error: Error) -> Error {
         error.at(self.column, Some(self.chunk))
+    }
+}
+
+/// A list of more values than this is made ready for all rows of a chunk, and not for each piece anew.
+const LONG_LIST: usize = 8;
+
+fn has_long_list(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::In { values, .. } | Predicate::NotIn { values, .. } => values.len() > LONG_LIST,
+        Predicate::And(parts) | Predicate::Or(parts) => parts.iter().any(has_long_list),
+        _ => false,
     }
 }
 

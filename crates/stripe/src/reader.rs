@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use encodings::{BlockCodecs, SharedColumn};
+use encodings::{BlockCodecs, Chunk, SharedColumn};
 use vector::{Error, LogicalType, Result, Vector, concat};
 
 use crate::blocks::{self, BlockIndex};
@@ -19,7 +19,7 @@ use crate::cursor::checksum;
 use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, RowBlocks, Section};
 use crate::owned_chunk::{OwnedChunk, Piece};
 use crate::statistics::ColumnStatistics;
-use crate::writer::rows_of_chunk;
+use crate::writer::{Layout, rows_of_chunk};
 
 /// Where the bytes of a stripe come from: pages, a blob, a slice.
 pub trait StripeBytes {
@@ -67,6 +67,28 @@ impl LazyColumn {
     fn memory(&self) -> usize {
         let footer = self.footer.get().map_or(0, |footer| (footer.chunks.len() + 1) * STATISTICS);
         footer + self.shared.get().map_or(0, |shared| shared.memory())
+    }
+}
+
+/// A row block that was read.
+#[derive(Debug)]
+pub struct RowBlock {
+    number: u32,
+    /// Its first byte in the stripe.
+    start: u64,
+    bytes: Vec<u8>,
+    rows: u32,
+}
+
+impl RowBlock {
+    /// Rows.
+    pub const fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Memory, in bytes.
+    pub const fn memory(&self) -> usize {
+        self.bytes.capacity() + size_of::<Self>()
     }
 }
 
@@ -137,8 +159,8 @@ impl StripeReader {
         row / self.footer.chunk_rows
     }
 
-    /// The rows that are read at once with a row: those of its chunk, or of its row block. The range is of
-    /// positions in the stripe, and the number is what `read_unit` calls them.
+    /// The rows that are read at once with a row: those of its chunk, or of its row block. The number is that
+    /// of the chunk or block, the range is of positions in the stripe.
     pub fn unit_of(&self, row: u32) -> (u32, Range<u32>) {
         let rows = self.footer.blocks.as_ref().map_or(self.footer.chunk_rows, |blocks| blocks.rows);
         let unit = row / rows;
@@ -251,20 +273,57 @@ impl StripeReader {
         }
     }
 
-    /// A column's values of one unit (`unit_of`), checked against their checksums. It has one piece.
-    pub fn read_unit(
-        &self,
+    /// How the values of the stripe lie.
+    pub const fn layout(&self) -> Layout {
+        if self.footer.blocks.is_some() { Layout::Blocks } else { Layout::Columns }
+    }
+
+    /// The row block with this number, for look-ups of single rows.
+    ///
+    /// # Errors
+    /// `InvalidInput` where there is no such block.
+    pub fn read_block(&self, number: u32, bytes: &dyn StripeBytes) -> Result<RowBlock> {
+        let Some(blocks) = &self.footer.blocks else {
+            return Err(Error::InvalidInput("a stripe without row blocks".into()));
+        };
+        let range = self.index(blocks, bytes)?.range(&(number..number.saturating_add(1)))?;
+        let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
+        Ok(RowBlock {
+            number,
+            start: range.start,
+            bytes: read_range(&range, bytes)?,
+            rows: rows.end - rows.start,
+        })
+    }
+
+    /// A column's values in a block of this stripe, checked against their checksum. `bytes` is asked for what
+    /// the column's pieces share, once. Errors of the chunk's methods do not name the place (`located`).
+    pub fn open_in_block<'a>(
+        &'a self,
+        block: &'a RowBlock,
         column: usize,
-        unit: u32,
         bytes: &dyn StripeBytes,
-        codecs: &dyn BlockCodecs,
-    ) -> Result<OwnedChunk> {
-        let Some(blocks) = &self.footer.blocks else { return self.read_chunk(column, unit, bytes, codecs) };
-        let pieces = self.pieces(column, unit..unit.saturating_add(1), bytes);
-        let chunk = self.chunk_of(unit.saturating_mul(blocks.rows));
-        let mut read = self.owned(column, chunk, pieces, bytes, codecs)?;
-        read.verify()?;
-        Ok(read)
+        codecs: &'a dyn BlockCodecs,
+    ) -> Result<Chunk<'a>> {
+        let shared = self.shared(column, bytes, codecs)?;
+        let open = || {
+            let section = blocks::piece(&block.bytes, block.start, column, self.columns.len())?;
+            let within = |place: u64| usize::try_from(place - block.start).unwrap_or(usize::MAX);
+            let piece = block.bytes.get(within(section.range.start)..within(section.range.end));
+            let piece = piece.unwrap_or_default();
+            if u64::from(blocks::short_checksum(piece, section.range.start)) != section.checksum {
+                let range = section.range;
+                return Err(Error::corrupt(format!("bytes {range:?} do not match their checksum")));
+            }
+            Chunk::open(self.entry(column)?.0.logical, block.rows, piece, shared, codecs)
+        };
+        open().map_err(|error| self.located(block, column, error))
+    }
+
+    /// Adds the place of a column in a block to an error.
+    pub fn located(&self, block: &RowBlock, column: usize, error: Error) -> Error {
+        let rows = self.footer.blocks.as_ref().map_or(1, |blocks| blocks.rows);
+        error.at(position(column), Some(self.chunk_of(block.number.saturating_mul(rows))))
     }
 
     fn owned(

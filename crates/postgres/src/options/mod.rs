@@ -95,6 +95,11 @@ pub struct TableOptions {
     pub packing_rows: u32,
 }
 
+/// How stripes of `rel`, a relation of ours, are written.
+pub fn layout(rel: Open) -> Layout {
+    access_method::of(rel).map_or(Layout::Columns, AccessMethod::layout)
+}
+
 /// The options of `rel`, which must be a relation of ours. Costs one look into the catalog cache: ask once
 /// per statement, not per row.
 pub fn table_options(rel: Open) -> TableOptions {

@@ -9,13 +9,15 @@
 //! Hot rows cost what they cost in the server's sequential scan. The server's own selectivity is used.
 
 use pgrx::pg_sys::{self, Relation};
+use stripe::Layout;
 use vector::Predicate;
 
 use super::resolve::{self, Value};
 use super::template::{self, Template};
 use crate::compat;
-use crate::host::relation::has_attribute;
+use crate::host::relation::{Open, has_attribute};
 use crate::host::tree::{List, Node, Typed};
+use crate::options;
 use crate::storage::directory::outline::Outline;
 use crate::storage::file::pages::BlockRun;
 
@@ -161,7 +163,7 @@ pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers:
     }
 }
 
-/// How many columns are wanted, and their share of the table's width.
+/// How many columns are wanted, and the share of a stripe's pages that they take, by the columns' widths.
 ///
 /// # Safety
 /// The relation is open.
@@ -188,7 +190,9 @@ unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) ->
             }
         }
     }
-    (columns, if all > 0.0 { wanted / all } else { 1.0 })
+    // Where rows lie in blocks, all pages are read.
+    let is_apart = options::layout(Open::of(relation)) == Layout::Columns;
+    (columns, if is_apart && all > 0.0 { wanted / all } else { 1.0 })
 }
 
 /// The share of the rows in stripes that is left after pruning whole stripes by the constants known now.

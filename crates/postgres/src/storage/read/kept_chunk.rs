@@ -1,9 +1,9 @@
 //! Column chunks for point look-ups, kept per backend.
 //!
-//! Called by `table_am::read::cold_fetch` for rows that are fetched by number. Where rows lie in blocks, what
-//! is called a chunk here is a column's part of a block (`StripeReader::unit_of`). A chunk stays in memory as
-//! it is stored, opened, and single values are taken out of it. Once that was done so often that decoding the
-//! whole chunk would have cost about as much, it is decoded, and further values are read from it.
+//! Called by `table_am::read::cold_fetch` for rows that are fetched by number, in stripes that store each
+//! column apart (`kept_block` serves the others). A chunk stays in memory as it is stored, opened, and single
+//! values are taken out of it. Once that was done so often that decoding the whole chunk would have cost
+//! about as much, it is decoded, and further values are read from it.
 //!
 //! A chunk belongs to its opened stripe, whose bytes never change, so nothing has to be invalidated. The
 //! bytes of all chunks together are bounded. Scans do not use this cache.
@@ -106,7 +106,7 @@ pub fn of(
         return Ok(found);
     }
     let pages = Pages::new(rel, entry);
-    let stored = stripe.reader.read_unit(column, chunk, &pages, &ServerCodecs)?;
+    let stored = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
     let many = match stripe.reader.logical(column) {
         Some(LogicalType::Text | LogicalType::Bytes) => stored.rows() / STRINGS,
         _ => stored.rows() / NUMBERS,

@@ -17,6 +17,7 @@ use pgrx::pg_sys;
 use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Result};
 
+use super::kept_block::KeptBlocks;
 use super::kept_chunk::KeptChunks;
 use crate::host::numbers::NumberMap;
 use crate::host::relation::Open;
@@ -74,6 +75,8 @@ pub struct StripeHandle {
     pub first_row: u64,
     /// Its chunks that point look-ups keep.
     pub kept: KeptChunks,
+    /// And its row blocks.
+    pub blocks: KeptBlocks,
     /// Time of the last use.
     used: Cell<u64>,
 }
@@ -139,10 +142,10 @@ pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
         return Ok(found);
     }
     let reader = open_anew(rel, entry)?;
-    let kept = KeptChunks::default();
+    let (kept, blocks) = (KeptChunks::default(), KeptBlocks::default());
     OPENED.with_borrow_mut(|all| {
         let used = Cell::new(all.clock);
-        let opened = Rc::new(StripeHandle { reader, first_row: entry.first_row, kept, used });
+        let opened = Rc::new(StripeHandle { reader, first_row: entry.first_row, kept, blocks, used });
         all.pass(NEW + opened.reader.column_count() * NEW_COLUMN);
         all.stripes.insert(key, Rc::clone(&opened));
         Ok(opened)

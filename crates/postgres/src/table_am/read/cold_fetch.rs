@@ -11,7 +11,9 @@
 
 use std::rc::Rc;
 
+use encodings::Single;
 use pgrx::pg_sys::{self, Datum, Relation, TupleDesc, TupleTableSlot};
+use stripe::Layout;
 use vector::Error;
 
 use super::cold_rows::{ColdRows, SLOT_WANTS_SYSTEM_COLUMNS, fits, store};
@@ -21,8 +23,8 @@ use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
-use crate::storage::read::kept_chunk;
-use crate::storage::read::stripe_on_pages::{self, StripeHandle};
+use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
+use crate::storage::read::{kept_block, kept_chunk};
 
 /// If this many fetches in a row each go a little forward, the index scan is in storage order, and chunks are
 /// decoded after all.
@@ -224,14 +226,30 @@ impl ColdFetch {
             self.inserter = entry.inserter;
             self.count = self.places.len();
             self.values.clear();
+            let block = match open.reader.layout() {
+                Layout::Columns => None,
+                Layout::Blocks => {
+                    let block = kept_block::of(Open::of(self.rel), entry, open, unit)?;
+                    block.take(self.count);
+                    Some((block, Pages::new(Open::of(self.rel), entry)))
+                }
+            };
             for (column, missing) in self.columns.iter_mut().zip(missing) {
                 if let Some(value) = *missing {
                     self.values.extend(std::iter::repeat_n(value, self.count));
                     continue;
                 }
-                let kept = kept_chunk::of(Open::of(self.rel), entry, open, column.at, unit)?;
                 column.reader.reset();
-                kept.each_value(&self.places, |value| self.values.push(column.reader.datum(value)))?;
+                let use_value = |value: Single<'_>| self.values.push(column.reader.datum(value));
+                match &block {
+                    Some((block, pages)) => {
+                        block.each_value(open, pages, column.at, &self.places, use_value)?;
+                    }
+                    None => {
+                        let kept = kept_chunk::of(Open::of(self.rel), entry, open, column.at, unit)?;
+                        kept.each_value(&self.places, use_value)?;
+                    }
+                }
             }
             Ok(())
         }
