@@ -143,7 +143,8 @@ class Files:
 
     def __init__(self, name, suffix, others, command, stage, jobs):
         self.name, self.folder, self.command = name, TESTS / name, command
-        self.files = [file for file in self.folder.glob(f"*/*{suffix}") if file.parent.name not in others]
+        self.files = [file for file in self.folder.glob(f"*/*{suffix}")
+                      if file.parent.name not in others and methods.is_for_it(file.parent.name)]
         # Such a file would never run, and nobody would notice.
         self.strays = list(self.folder.glob(f"*{suffix}"))
         self.stage, self.jobs = stage, jobs

@@ -19,6 +19,8 @@ NAMES = {"rowcompress": {
     "stripe_row_limit": "batch_size",
     "colonnade.stripe_row_limit": "colonnade.batch_size",
 }}
+# Folders of tests that are about the names themselves, or about other statements than an access method's.
+OF_COLCOMPRESS = {"options", "extension", "versions"}
 # Batches are smaller than stripes by default.
 SETTINGS = {"rowcompress": {"colonnade.batch_size": "150000"}}
 
@@ -38,6 +40,11 @@ def translated(text):
 def original(text):
     """Output as it would be on colcompress."""
     return exchanged(text, {there: here for here, there in NAMES.get(METHOD, {}).items()})
+
+
+def is_for_it(folder):
+    """Whether the tests of a folder say something about the access method that they run on."""
+    return METHOD == "colcompress" or folder not in OF_COLCOMPRESS
 
 
 def settings():
