@@ -65,6 +65,7 @@ ROWS = "".join(f"SELECT '{name}', count(*), md5(string_agg(r::text, ',' ORDER BY
     SELECT relacl FROM pg_class WHERE oid = 'engine.stripe'::regclass; SELECT count(*) > 5 FROM on_view;
     SELECT proname, proacl FROM pg_proc WHERE pronamespace = 'engine'::regnamespace AND proname IN ('verify', 'storage_health') ORDER BY 1;
     SET ROLE upgrade_reader; SELECT count(*) FROM t; RESET ROLE"""
+ROWS_OF = "CREATE TABLE rows USING rowcompress AS SELECT g AS k FROM generate_series(1, 20000) g; {}; DROP TABLE rows"
 # A call of every function and view that a version has, by name. They leave the rows what they are.
 CALLS = {
     "colcompress_handler": "CREATE TABLE by_handler (k int) USING colcompress; DROP TABLE by_handler",
@@ -88,6 +89,13 @@ CALLS = {
     "colcompress_packing_statistics": "SELECT * FROM engine.colcompress_packing_statistics",
     "packing_statistics_reset": "SELECT engine.packing_statistics_reset('t')",
     "packing_calls": "SELECT * FROM engine.packing_calls()",
+    "rowcompress_handler": "CREATE TABLE by_handler (k int) USING rowcompress; DROP TABLE by_handler",
+    "alter_rowcompress_table_set": ROWS_OF.format("SELECT engine.alter_rowcompress_table_set('rows', batch_size => 500, orderby => 'k', packing_rows => 77)"),
+    "alter_rowcompress_table_reset": ROWS_OF.format("SELECT engine.alter_rowcompress_table_reset('rows', true, true, true, true, true, true, true, true)"),
+    "rowcompress_options": ROWS_OF.format("SELECT * FROM engine.rowcompress_options"),
+    "rowcompress_batches": ROWS_OF.format("SELECT row_count FROM engine.rowcompress_batches"),
+    "rowcompress_relation_storageid": ROWS_OF.format("SELECT engine.rowcompress_relation_storageid('rows') > 0"),
+    "rowcompress_repack": ROWS_OF.format("SELECT engine.rowcompress_repack('rows')"),
 }
 MEMBERS = """
 SELECT proname COLLATE "C" AS name FROM pg_proc WHERE oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
