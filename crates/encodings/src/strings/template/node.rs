@@ -247,6 +247,55 @@ impl TemplateNode<'_> {
         })
     }
 
+    /// These rows (ascending, each once).
+    fn take_numbered(&self, shared: &Templates, rows: &[u32]) -> Result<ByteViews> {
+        let known = match self.known.get() {
+            Some(known) => known,
+            None => {
+                let numbers = self.numbers(shared)?;
+                self.known.get_or_init(|| Numbered::of(shared, numbers))
+            }
+        };
+        let places = places(shared, known, rows);
+        let vectors = self.vectors(shared, |path| {
+            let places = places.get(path).map_or(&[][..], Vec::as_slice);
+            Wanted::At(known.counts.get(path).copied().unwrap_or(0), places)
+        })?;
+        let taken: Vec<u32> =
+            rows.iter().map(|&row| known.numbers.get(row as usize).copied().unwrap_or(0)).collect();
+        self.rows(shared, &taken, &vectors, None)
+    }
+
+    /// As `take_numbered`, where all rows of the chunk have this template. Then it is known where the values of
+    /// a row lie.
+    fn take_alike(&self, shared: &Templates, number: i64, rows: &[u32]) -> Result<ByteViews> {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let all = self.context.rows;
+        let Some(program) = shared.programs.get(number as usize) else {
+            return Err(Error::corrupt(format!("template {number} of {}", shared.programs.len())));
+        };
+        let least = program.literals.len().saturating_mul(all);
+        if least > self.total {
+            return Err(Error::corrupt(format!("templates of {least} bytes in rows of {}", self.total)));
+        }
+        // How many values of each path a row takes.
+        let mut uses = vec![0u32; shared.paths.len()];
+        for path in program.paths() {
+            if let Some(uses) = uses.get_mut(path as usize) {
+                *uses += 1;
+            }
+        }
+        let places: Vec<Vec<u32>> = uses
+            .iter()
+            .map(|&uses| rows.iter().flat_map(|&row| (0..uses).map(move |at| row * uses + at)).collect())
+            .collect();
+        let vectors = self.vectors(shared, |path| {
+            let uses = uses.get(path).map_or(0, |&uses| uses as usize);
+            Wanted::At(uses * all, places.get(path).map_or(&[][..], Vec::as_slice))
+        })?;
+        self.rows(shared, &vec![number; rows.len()], &vectors, None)
+    }
+
     fn rows(
         &self,
         shared: &Templates,
@@ -336,24 +385,13 @@ impl Node for TemplateNode<'_> {
 
     fn take(&self, rows: &[u32]) -> Result<Values> {
         let shared = self.shared()?;
-        let known = match self.known.get() {
-            Some(known) => known,
-            None => {
-                let numbers = self.numbers(&shared)?;
-                self.known.get_or_init(|| Numbered::of(&shared, numbers))
-            }
-        };
         // Rows may be asked for twice: build each once.
         let mut unique = rows.to_vec();
         unique.dedup();
-        let places = places(&shared, known, &unique);
-        let vectors = self.vectors(&shared, |path| {
-            let places = places.get(path).map_or(&[][..], Vec::as_slice);
-            Wanted::At(known.counts.get(path).copied().unwrap_or(0), places)
-        })?;
-        let taken: Vec<u32> =
-            unique.iter().map(|&row| known.numbers.get(row as usize).copied().unwrap_or(0)).collect();
-        let views = self.rows(&shared, &taken, &vectors, None)?;
+        let views = match self.templates.constant() {
+            Some(number) => self.take_alike(&shared, number, &unique)?,
+            None => self.take_numbered(&shared, &unique)?,
+        };
         if unique.len() == rows.len() {
             return Ok(Values::Bytes(views));
         }
