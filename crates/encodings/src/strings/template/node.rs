@@ -266,8 +266,8 @@ impl TemplateNode<'_> {
         self.rows(shared, &taken, &vectors, None)
     }
 
-    /// As `take_numbered`, where all rows of the chunk have this template. Then it is known where the values of
-    /// a row lie.
+    /// As `take_numbered`, where all rows of the chunk have this template. Then it is known where the values
+    /// of a row lie.
     fn take_alike(&self, shared: &Templates, number: i64, rows: &[u32]) -> Result<ByteViews> {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let all = self.context.rows;
