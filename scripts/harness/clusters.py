@@ -33,7 +33,7 @@ SELECT count(*), sum(hashtextextended(t::text, 0)) FROM t WHERE id > 0;
 # Numbers and epochs, each nearly as far from the one before as autovacuum_freeze_max_age can be, so that
 # autovacuum does not freeze first; the last passes 2^32.
 JUMPS = ((1_900_000_000, 0), (3_800_000_000, 0), (1_400_000_000, 1))
-PROBLEMS = "SELECT c.oid::regclass, v.kind, v.detail FROM pg_class c JOIN pg_am a ON a.oid = c.relam AND amname = 'colcompress', engine.verify(c.oid) v WHERE c.relkind <> 'p'"
+PROBLEMS = "SELECT c.oid::regclass, v.kind, v.detail FROM pg_class c JOIN pg_am a ON a.oid = c.relam AND amname IN ('colcompress', 'rowcompress'), engine.verify(c.oid) v WHERE c.relkind <> 'p'"
 
 
 def fill(server, database):

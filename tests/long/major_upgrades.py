@@ -84,6 +84,14 @@ INSERT INTO second (id, v) SELECT g, 'second' FROM generate_series(1, 100) g;
 ALTER TABLE base ADD COLUMN late int DEFAULT 42;
 ALTER TABLE derived DROP COLUMN more;
 
+-- the other access method, with rows of each kind
+CREATE TABLE in_rows (id int PRIMARY KEY, m mood, doc jsonb, note text) USING rowcompress WITH (batch_size = 3000, pruning_column = 'm', packing_rows = 77);
+INSERT INTO in_rows SELECT g, (enum_range(NULL::mood))[1 + g % 3], jsonb_build_object('a', g, 'b', repeat('x', g % 30)), 'note ' || g FROM generate_series(1, 12000) g;
+INSERT INTO in_rows SELECT g, 'middle', '{"hot": true}', 'hot' FROM generate_series(12001, 12050) g;
+UPDATE in_rows SET note = 'changed' WHERE id % 500 = 1;
+DELETE FROM in_rows WHERE id BETWEEN 1000 AND 3000;
+DELETE FROM in_rows WHERE id = 7777;
+
 -- foreign keys each way, a constraint that was not checked, a trigger, row security, triggers of keys
 CREATE TABLE customers (id int PRIMARY KEY, name text UNIQUE, boss int REFERENCES customers) USING colcompress;
 CREATE TABLE heap_side (id int PRIMARY KEY) USING heap;
@@ -215,6 +223,7 @@ SELECT polname, polrelid::regclass, pg_get_expr(polqual, polrelid) FROM pg_polic
 SELECT tgname, tgrelid::regclass, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1;
 SELECT extversion FROM pg_extension WHERE extname = 'colonnade';
 SELECT * FROM engine.colcompress_options ORDER BY table_name::text COLLATE "C";
+SELECT * FROM engine.rowcompress_options ORDER BY table_name::text COLLATE "C";
 SELECT pg_describe_object(classid, objid, objsubid) COLLATE "C" AS member FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade') AND classid <> 'pg_type'::regclass ORDER BY member;
 """
@@ -278,11 +287,14 @@ CHANGES = {
         UPDATE {0} SET amount = 0 WHERE id % 500 = 1; UPDATE {0} SET day = day + 31, id = id + 1000000 WHERE id % 500 = 2 AND day < '2024-03-01'; DELETE FROM {0} WHERE id % 500 = 3;
         INSERT INTO {0} SELECT '2024-01-01'::date + g % 120, g, 1 FROM generate_series(50001, 90000) g"""),
     "spaced": ("id, v", 20000, "UPDATE {0} SET v = 'u' || v WHERE id % 100 = 1; DELETE FROM {0} WHERE id > 12050 OR id % 100 = 2; INSERT INTO {0} SELECT g, 'n' FROM generate_series(20001, 32000) g"),
+    "in_rows": ("id, m, doc::text, note", 20000, """
+        UPDATE {0} SET note = 'u' || note WHERE id % 500 = 1; DELETE FROM {0} WHERE id % 500 = 2; UPDATE {0} SET doc = doc || '{{"c": 1}}' WHERE id BETWEEN 9000 AND 10500;
+        INSERT INTO {0} SELECT g, 'middle', jsonb_build_object('a', g), 'new' FROM generate_series(20001, 32000) g"""),
     "unlogged": ("id, v", 20000, "UPDATE {0} SET v = 'u' || v WHERE id % 100 = 1; DELETE FROM {0} WHERE id > 12050 OR id % 100 = 2; INSERT INTO {0} SELECT g, 'n' FROM generate_series(20001, 32000) g"),
 }
 # What each leaves the rows what they are.
 UPKEEP = ("SELECT engine.colcompress_merge('t')", "CALL engine.colcompress_repack('packed')", "SELECT engine.colcompress_merge('sales_2')", "CALL engine.colcompress_repack('sales')",
-          "CALL engine.colcompress_repack('changed')", "CALL engine.colcompress_repack('indexed')", "SELECT engine.unpack('unlogged')", "VACUUM", "REFRESH MATERIALIZED VIEW by_day",
+          "CALL engine.colcompress_repack('changed')", "CALL engine.colcompress_repack('in_rows')", "CALL engine.colcompress_repack('indexed')", "SELECT engine.unpack('unlogged')", "VACUUM", "REFRESH MATERIALIZED VIEW by_day",
           "REFRESH MATERIALIZED VIEW not_yet", "REINDEX TABLE indexed", "ALTER TABLE spaced SET TABLESPACE pg_default", "ANALYZE", "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING)", "VACUUM FULL spaced")
 REFUSED = {
     "a CHECK": ("INSERT INTO base VALUES (-1)", "base_id_check"),
