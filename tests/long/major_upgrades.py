@@ -223,7 +223,6 @@ SELECT polname, polrelid::regclass, pg_get_expr(polqual, polrelid) FROM pg_polic
 SELECT tgname, tgrelid::regclass, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1;
 SELECT extversion FROM pg_extension WHERE extname = 'colonnade';
 SELECT * FROM engine.colcompress_options ORDER BY table_name::text COLLATE "C";
-SELECT * FROM engine.rowcompress_options ORDER BY table_name::text COLLATE "C";
 SELECT pg_describe_object(classid, objid, objsubid) COLLATE "C" AS member FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade') AND classid <> 'pg_type'::regclass ORDER BY member;
 """
