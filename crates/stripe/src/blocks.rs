@@ -18,20 +18,20 @@
 use std::ops::Range;
 
 use encodings::cursor::Reader;
-use vector::{Error, LogicalType, Result, Values, Vector};
+use vector::{Error, Result, Vector};
 
 use crate::cursor::{Put, ReadMore, checksum, seal, unseal};
 use crate::footer::Section;
 
-/// About how many bytes the rows of a block take as they are. Encoded, most blocks then fit a page.
-const RAW_BYTES: usize = 32 << 10;
+/// About how many bytes of memory the rows of a block take. Encoded, most blocks then fit a page.
+const RAW_BYTES: usize = 48 << 10;
 /// The most rows of a block.
 const MOST_ROWS: usize = 1024;
 
 /// How many rows a block of these columns has, and how many of them a chunk has: at most `chunk_rows`.
 pub fn sizes(columns: &[Vector], chunk_rows: u32) -> (u32, u32) {
     let rows = columns.first().map_or(0, Vector::len);
-    let raw: usize = columns.iter().map(raw_bytes).sum();
+    let raw: usize = columns.iter().map(Vector::bytes).sum();
     let fitting = (RAW_BYTES * rows.max(1) / raw.max(1)).clamp(1, MOST_ROWS);
     let fitting = u32::try_from(fitting).unwrap_or(1);
     // So many that they make up a chunk, if a number near enough does.
@@ -41,22 +41,6 @@ pub fn sizes(columns: &[Vector], chunk_rows: u32) -> (u32, u32) {
     let blocks = chunk_rows.div_ceil(fitting);
     let block_rows = (chunk_rows / blocks.max(1)).max(1);
     (block_rows, block_rows * (chunk_rows / block_rows).max(1))
-}
-
-fn raw_bytes(column: &Vector) -> usize {
-    column.len()
-        * match column.logical {
-            LogicalType::Bool => 1,
-            LogicalType::Int16 => 2,
-            LogicalType::Int32 | LogicalType::Float32 | LogicalType::Date => 4,
-            LogicalType::Int64 | LogicalType::Float64 | LogicalType::Timestamp | LogicalType::Numeric => 8,
-            LogicalType::Uuid => 16,
-            LogicalType::FixedBytes(width) => width.into(),
-            LogicalType::Text | LogicalType::Bytes => match &column.values {
-                Values::Bytes(views) => return views.total_bytes(),
-                _ => 16,
-            },
-        }
 }
 
 /// Appends `count` blocks, and returns the bytes of their index. `pieces` has for each column its pieces, one

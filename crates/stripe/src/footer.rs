@@ -194,6 +194,16 @@ pub struct Section {
     pub checksum: u64,
 }
 
+impl Section {
+    /// `Corrupt` unless the checksum that was found is the right one.
+    pub fn expect(&self, found: u64) -> Result<()> {
+        match found == self.checksum {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!("bytes {:?} do not match their checksum", self.range))),
+        }
+    }
+}
+
 /// One column chunk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChunkEntry {

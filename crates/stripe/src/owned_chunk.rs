@@ -43,16 +43,11 @@ impl Piece {
     }
 
     fn verify(&self) -> Result<()> {
-        let found = match self.is_short {
-            true => short_checksum(self.bytes(), self.section.range.start).into(),
-            false => checksum(self.bytes()),
-        };
-        match found == self.section.checksum || self.section.range.is_empty() {
-            true => Ok(()),
-            false => {
-                let range = &self.section.range;
-                Err(Error::corrupt(format!("bytes {range:?} do not match their checksum")))
-            }
+        match self.is_short {
+            true => self.section.expect(short_checksum(self.bytes(), self.section.range.start).into()),
+            // An empty section has no checksum.
+            false if self.section.range.is_empty() => Ok(()),
+            false => self.section.expect(checksum(self.bytes())),
         }
     }
 }

@@ -311,10 +311,7 @@ impl StripeReader {
             let within = |place: u64| usize::try_from(place - block.start).unwrap_or(usize::MAX);
             let piece = block.bytes.get(within(section.range.start)..within(section.range.end));
             let piece = piece.unwrap_or_default();
-            if u64::from(blocks::short_checksum(piece, section.range.start)) != section.checksum {
-                let range = section.range;
-                return Err(Error::corrupt(format!("bytes {range:?} do not match their checksum")));
-            }
+            section.expect(blocks::short_checksum(piece, section.range.start).into())?;
             Chunk::open(self.entry(column)?.0.logical, block.rows, piece, shared, codecs)
         };
         open().map_err(|error| self.located(block, column, error))
@@ -481,13 +478,6 @@ fn read_section(section: &Section, bytes: &dyn StripeBytes) -> Result<Vec<u8>> {
         return Ok(Vec::new());
     }
     let raw = read_range(&section.range, bytes)?;
-    verify(section, &raw)?;
+    section.expect(checksum(&raw))?;
     Ok(raw)
-}
-
-fn verify(section: &Section, raw: &[u8]) -> Result<()> {
-    match checksum(raw) == section.checksum {
-        true => Ok(()),
-        false => Err(Error::corrupt(format!("bytes {:?} do not match their checksum", section.range))),
-    }
 }

@@ -39,8 +39,8 @@ pub enum Layout {
 pub struct StripeOptions<'a> {
     /// How the values lie.
     pub layout: Layout,
-    /// Rows of a chunk, at least 1. Columns of large values get fewer, and so do row blocks that do not fill
-    /// a chunk evenly.
+    /// Rows of a chunk, at least 1. Chunks of large values have fewer. Where rows lie in blocks, a chunk has
+    /// as many whole blocks as fit.
     pub chunk_rows: u32,
     /// The block codec to try if encodings leave something to gain.
     pub codec: Codec,
@@ -224,6 +224,10 @@ fn write_column(column: &Vector, how: &ColumnOptions<'_>, out: &mut Vec<u8>) -> 
         check: options.check,
     };
     let encoded = encode_column(column, &encode)?;
+    if encoded.chunks.len() != column.len().div_ceil(encode.chunk_rows) {
+        let (chunks, rows) = (encoded.chunks.len(), column.len());
+        return Err(Error::InvalidInput(format!("{rows} rows were encoded in {chunks} chunks")));
+    }
     let shared = append(&encoded.shared, out);
     let mut encodings: Vec<String> = Vec::new();
     let (mut pieces, mut sections) = (Vec::new(), Vec::new());

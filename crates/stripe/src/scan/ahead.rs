@@ -202,8 +202,11 @@ impl Ahead {
             for index in self.columns(&asked, scanned) {
                 if reader.logical(index).is_some() {
                     let range = reader.chunk_range(index, chunk, &bytes)?;
-                    named.bytes += range.end - range.start;
-                    ranges.push(range);
+                    // The columns of a chunk lie in the same row blocks.
+                    if ranges.last() != Some(&range) {
+                        named.bytes += range.end - range.start;
+                        ranges.push(range);
+                    }
                 }
             }
         }

@@ -119,22 +119,25 @@ impl TemplateNode<'_> {
     fn numbers(&self, shared: &Templates) -> Result<Vec<u32>> {
         let mut numbers: Vec<u32> = Vec::new();
         self.templates.decode_into(&mut numbers)?;
-        // Every row has its template's literals, and no template has more values than words in them: so what
-        // follows from the template numbers is bounded by the chunk's own size.
         let mut least = 0u64;
         for &number in &numbers {
             match shared.programs.get(number as usize) {
                 Some(program) => least += program.literals.len() as u64,
-                None => {
-                    let count = shared.programs.len();
-                    return Err(Error::corrupt(format!("template {number} of {count}")));
-                }
+                None => return Err(missing(number, shared)),
             }
         }
-        if least > self.total as u64 {
-            return Err(Error::corrupt(format!("templates of {least} bytes in rows of {}", self.total)));
-        }
+        self.expect_room(least)?;
         Ok(numbers)
+    }
+
+    /// `Corrupt` if literals of so many bytes do not fit the rows. Every row has its template's literals, and
+    /// no template has more values than words in them. So what follows from the template numbers is bounded
+    /// by the chunk's own size.
+    fn expect_room(&self, least: u64) -> Result<()> {
+        match least <= self.total as u64 {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!("templates of {least} bytes in rows of {}", self.total))),
+        }
     }
 
     /// Values each path has in this chunk.
@@ -272,12 +275,9 @@ impl TemplateNode<'_> {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let all = self.context.rows;
         let Some(program) = shared.programs.get(number as usize) else {
-            return Err(Error::corrupt(format!("template {number} of {}", shared.programs.len())));
+            return Err(missing(number, shared));
         };
-        let least = program.literals.len().saturating_mul(all);
-        if least > self.total {
-            return Err(Error::corrupt(format!("templates of {least} bytes in rows of {}", self.total)));
-        }
+        self.expect_room(program.literals.len() as u64 * all as u64)?;
         // How many values of each path a row takes.
         let mut uses = vec![0u32; shared.paths.len()];
         for path in program.paths() {
@@ -309,6 +309,10 @@ impl TemplateNode<'_> {
         }
         fill(&shared.programs, numbers, &lanes, total)
     }
+}
+
+fn missing(number: u32, shared: &Templates) -> Error {
+    Error::corrupt(format!("template {number} of {}", shared.programs.len()))
 }
 
 fn lane(vector: &PathVector) -> Result<Lane<'_>> {
