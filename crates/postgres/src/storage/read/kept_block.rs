@@ -5,8 +5,8 @@
 //! often enough, a column is decoded for all rows of the block.
 //!
 //! A block belongs to its opened stripe, whose bytes never change, so nothing has to be invalidated. The
-//! bytes of all blocks together are bounded: where they are too many, all are dropped. `kept_chunk` does the
-//! same for stripes that store each column apart.
+//! bytes of all blocks together are bounded: if they are too many, all blocks are dropped. `kept_chunk` does
+//! the same for stripes that store each column apart.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
@@ -15,6 +15,7 @@ use encodings::Single;
 use stripe::RowBlock;
 use vector::{Error, Result, Vector};
 
+use super::kept_chunk::take_each;
 use super::stripe_on_pages::{Pages, StripeHandle};
 use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
@@ -49,39 +50,41 @@ thread_local! {
 }
 
 /// A block of `stripe`, whose directory entry is `entry`.
-pub fn of(rel: Open, entry: &StripeEntry, stripe: &Rc<StripeHandle>, unit: u32) -> Result<Rc<KeptBlock>> {
+pub fn of(rel: Open, entry: &StripeEntry, stripe: &Rc<StripeHandle>, number: u32) -> Result<Rc<KeptBlock>> {
+    // Blocks grow as their columns are decoded, so this is looked at whether or not one is added.
+    CACHE.with_borrow_mut(Cache::stay_small);
     let kept = &stripe.blocks.0;
-    if let Some(Some(found)) = kept.borrow().get(unit as usize) {
+    if let Some(Some(found)) = kept.borrow().get(number as usize) {
         return Ok(Rc::clone(found));
     }
-    let block = stripe.reader.read_block(unit, &Pages::new(rel, entry))?;
-    let bytes = block.memory() + size_of::<KeptBlock>();
-    let read = Rc::new(KeptBlock { block, taken: Cell::new(0), decoded: OnceCell::new() });
-    count(stripe, bytes);
+    let block = stripe.reader.read_block(number, &Pages::new(rel, entry))?;
     let mut kept = kept.borrow_mut();
-    if kept.len() <= unit as usize {
-        kept.resize_with(unit as usize + 1, || None);
+    CACHE.with_borrow_mut(|cache| {
+        cache.bytes += block.memory() + size_of::<KeptBlock>();
+        if kept.is_empty() {
+            cache.stripes.push(Rc::downgrade(stripe));
+        }
+    });
+    let read = Rc::new(KeptBlock { block, taken: Cell::new(0), decoded: OnceCell::new() });
+    if kept.len() <= number as usize {
+        kept.resize_with(number as usize + 1, || None);
     }
-    if let Some(place) = kept.get_mut(unit as usize) {
+    if let Some(place) = kept.get_mut(number as usize) {
         *place = Some(Rc::clone(&read));
     }
     Ok(read)
 }
 
-/// Counts bytes that are kept of a stripe. Drops all blocks if there are too many.
-fn count(stripe: &Rc<StripeHandle>, bytes: usize) {
-    CACHE.with_borrow_mut(|cache| {
-        cache.bytes += bytes;
-        if cache.bytes > BYTES {
-            for kept in cache.stripes.drain(..).filter_map(|stripe| stripe.upgrade()) {
-                kept.blocks.0.borrow_mut().clear();
+impl Cache {
+    /// Drops all blocks if there are too many.
+    fn stay_small(&mut self) {
+        if self.bytes > BYTES {
+            for stripe in self.stripes.drain(..).filter_map(|stripe| stripe.upgrade()) {
+                stripe.blocks.0.borrow_mut().clear();
             }
-            cache.bytes = bytes;
+            self.bytes = 0;
         }
-        if stripe.blocks.0.borrow().is_empty() {
-            cache.stripes.push(Rc::downgrade(stripe));
-        }
-    });
+    }
 }
 
 impl KeptBlock {
@@ -103,31 +106,14 @@ impl KeptBlock {
         if let Some(last) = rows.last().filter(|&&last| last >= count) {
             return Err(Error::InvalidInput(format!("row {last} of a block of {count}")));
         }
-        let decoded = match self.taken.get() > count / DECODE_FROM {
-            true => Some(self.decoded(stripe, pages, column)?),
-            false => None,
-        };
-        if let Some(decoded) = decoded {
+        if self.taken.get() > count / DECODE_FROM {
+            let decoded = self.decoded(stripe, pages, column)?;
             rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
             return Ok(());
         }
         let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
-        let take = || {
-            let mut rest = rows;
-            while let [row, others @ ..] = rest
-                && let Some(value) = chunk.single(*row)?
-            {
-                use_value(value);
-                rest = others;
-            }
-            if !rest.is_empty() {
-                let taken = chunk.take(rest)?;
-                (0..rest.len()).for_each(|at| use_value(Single::Of(&taken, at)));
-            }
-            Ok(())
-        };
-        let mut take = take;
-        take().map_err(|problem| stripe.reader.located(&self.block, column, problem))
+        take_each(&chunk, rows, use_value)
+            .map_err(|problem| stripe.reader.located(&self.block, column, problem))
     }
 
     #[cold]

@@ -152,22 +152,8 @@ impl KeptChunk {
 
     /// Does what `each_value` does, from the chunk as it is stored.
     #[inline(never)]
-    fn take_each(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
-        self.with_opened(|opened| {
-            let mut rest = rows;
-            while let [row, others @ ..] = rest
-                && rows.len() <= FEW
-                && let Some(value) = opened.single(*row)?
-            {
-                use_value(value);
-                rest = others;
-            }
-            if !rest.is_empty() {
-                let taken = opened.take(rest)?;
-                (0..rest.len()).for_each(|at| use_value(Single::Of(&taken, at)));
-            }
-            Ok(())
-        })
+    fn take_each(&self, rows: &[u32], use_value: impl FnMut(Single<'_>)) -> Result<()> {
+        self.with_opened(|opened| take_each(opened, rows, use_value))
     }
 
     /// Whether taking `more` values, after those taken before, costs about as much as decoding the chunk.
@@ -205,6 +191,27 @@ impl KeptChunk {
         };
         read(opened).map_err(|problem| self.stored.located(problem))
     }
+}
+
+/// Hands the values of these rows of a chunk, which ascend, to `use_value`, without decoding the chunk.
+pub(super) fn take_each(
+    opened: &Chunk<'_>,
+    rows: &[u32],
+    mut use_value: impl FnMut(Single<'_>),
+) -> Result<()> {
+    let mut rest = rows;
+    while let [row, others @ ..] = rest
+        && rows.len() <= FEW
+        && let Some(value) = opened.single(*row)?
+    {
+        use_value(value);
+        rest = others;
+    }
+    if !rest.is_empty() {
+        let taken = opened.take(rest)?;
+        (0..rest.len()).for_each(|at| use_value(Single::Of(&taken, at)));
+    }
+    Ok(())
 }
 
 impl Cache {
