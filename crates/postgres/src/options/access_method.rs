@@ -21,7 +21,7 @@ pub enum AccessMethod {
 }
 
 impl AccessMethod {
-    /// All of them.
+    /// All of them, in the order in which they are declared.
     pub const ALL: [Self; 2] = [Self::Colcompress, Self::Rowcompress];
 
     /// As written after USING.

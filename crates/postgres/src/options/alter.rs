@@ -5,8 +5,9 @@
 //! which the server accepts. When the statement is done, our options are put back, changed as it said. If the
 //! statement rewrites the table, the new table gets them (see [`rewritten`]).
 //!
-//! SET ACCESS METHOD to another method drops our options. A statement that sets our access method may set our
-//! options, too. What a partitioned table gets is for partitions to come; those that are there keep theirs.
+//! SET ACCESS METHOD drops the options that the new access method does not have. A statement that sets our
+//! access method may set our options, too. What a partitioned table gets is for partitions to come; those
+//! that are there keep theirs.
 
 use super::access_method::{self, AccessMethod};
 use super::catalog::{self, Settings};

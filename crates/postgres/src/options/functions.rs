@@ -62,17 +62,15 @@ unsafe fn table_arguments(call: FunctionCallInfo, method: AccessMethod) -> Vec<O
     if tables.as_slice() != [table] {
         tables.retain(|&table| access_method::of_table(table) == Some(method));
     }
-    for &table in &tables {
-        expect(table, access_method::of_table(table) == Some(method), method);
+    if let Some(&table) = tables.iter().find(|&&table| access_method::of_table(table) != Some(method)) {
+        raise_other(table, method);
     }
     tables
 }
 
-/// Raises an ERROR that names an access method unless a table is as it should be.
-fn expect(table: Oid, is_right: bool, method: AccessMethod) {
-    if !is_right {
-        error::not_ours(&format!("\"{}\"", table_name(table)), &method.name().to_string_lossy());
-    }
+/// Raises the ERROR that a table does not have this access method.
+fn raise_other(table: Oid, method: AccessMethod) -> ! {
+    error::not_ours(&format!("\"{}\"", table_name(table)), &method.name().to_string_lossy())
 }
 
 /// `engine.alter_colcompress_table_set(regclass, ...)`: NULL leaves an option as it is.
@@ -99,6 +97,10 @@ pub unsafe extern "C-unwind" fn colonnade_alter_rowcompress_table_reset(call: Fu
     reset(call, AccessMethod::Rowcompress)
 }
 
+/// Sets the options that are not NULL.
+///
+/// # Safety
+/// The server's call frame, with the arguments of `arguments` after the table.
 unsafe fn set(call: FunctionCallInfo, method: AccessMethod) -> Datum {
     full_errors::guarded(|| {
         let tables = table_arguments(call, method);
@@ -113,6 +115,10 @@ unsafe fn set(call: FunctionCallInfo, method: AccessMethod) -> Datum {
     })
 }
 
+/// Resets the options that are true.
+///
+/// # Safety
+/// As `set`.
 unsafe fn reset(call: FunctionCallInfo, method: AccessMethod) -> Datum {
     full_errors::guarded(|| {
         let tables = table_arguments(call, method);
@@ -209,10 +215,10 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_option_checked(call: Funct
         return return_null(call);
     }
     let method = access_method::of_table(table);
-    let method = method.unwrap_or(AccessMethod::Colcompress);
-    if found.is_some() {
-        expect(table, access_method::is_our_table(table), method);
+    if found.is_some() && method.is_none() {
+        raise_other(table, AccessMethod::Colcompress);
     }
+    let method = method.unwrap_or(AccessMethod::Colcompress);
     let Some(option) = found.filter(|option| option.is_of(method)) else {
         let (tables, name) = (method.name().to_string_lossy(), text(name));
         Refusal::new(

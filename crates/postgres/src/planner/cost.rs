@@ -2,7 +2,8 @@
 //!
 //! Called by `path_hook` for each path. Owns three estimates for rows in stripes:
 //! - the share of them that pruning leaves, found in the directory's outline with the constants known now
-//! - the share of the pages that the wanted columns take, by their average widths
+//! - the share of the pages that the wanted columns take, by their average widths. It is all pages where rows
+//!   lie in blocks
 //! - the processor time for each value. It is a fraction of what the server charges for an operator, because
 //!   whole chunks are decoded at once.
 //!

@@ -35,55 +35,49 @@ unsafe impl Sync for Routine {}
 
 /// The routine of an access method. The relation cache keeps the pointer for the life of the backend.
 pub fn routine(method: AccessMethod) -> &'static TableAmRoutine {
-    static COLCOMPRESS: OnceLock<Routine> = OnceLock::new();
-    static ROWCOMPRESS: OnceLock<Routine> = OnceLock::new();
-    let of_method = match method {
-        AccessMethod::Colcompress => &COLCOMPRESS,
-        AccessMethod::Rowcompress => &ROWCOMPRESS,
-    };
-    &of_method
-        .get_or_init(|| {
-            let mut routine = *heap();
-            routine.scan_begin = Some(scan::scan_begin);
-            routine.scan_end = Some(scan::scan_end);
-            routine.scan_rescan = Some(scan::scan_rescan);
-            routine.scan_getnextslot = Some(scan::scan_getnextslot);
-            routine.scan_set_tidrange = Some(scan::scan_set_tidrange);
-            routine.scan_getnextslot_tidrange = Some(scan::scan_getnextslot_tidrange);
-            routine.parallelscan_estimate = Some(parallel::parallelscan_estimate);
-            routine.parallelscan_initialize = Some(parallel::parallelscan_initialize);
-            routine.parallelscan_reinitialize = Some(parallel::parallelscan_reinitialize);
-            compat::set_bitmap::<bitmap::Blocks>(&mut routine);
-            routine.scan_sample_next_block = Some(sample::next_block);
-            routine.scan_sample_next_tuple = Some(sample::next_tuple);
-            compat::set_analyze::<analyze::Blocks>(&mut routine);
-            routine.scan_analyze_next_tuple = Some(analyze::next_tuple);
-            routine.index_fetch_begin = Some(index::fetch::index_fetch_begin);
-            routine.index_fetch_tuple = Some(index::fetch::index_fetch_tuple);
-            routine.index_fetch_end = Some(index::fetch::index_fetch_end);
-            routine.tuple_fetch_row_version = Some(fetch::tuple_fetch_row_version);
-            routine.tuple_tid_valid = Some(fetch::tuple_tid_valid);
-            routine.tuple_get_latest_tid = Some(fetch::tuple_get_latest_tid);
-            routine.tuple_satisfies_snapshot = Some(fetch::tuple_satisfies_snapshot);
-            routine.index_delete_tuples = Some(index::delete::index_delete_tuples);
-            routine.index_build_range_scan = Some(index::build::index_build_range_scan);
-            routine.index_validate_scan = Some(index::validate::index_validate_scan);
-            routine.tuple_delete = Some(modify::tuple_delete);
-            routine.tuple_update = Some(modify::tuple_update);
-            routine.tuple_lock = Some(modify::tuple_lock);
-            *compat::set_new_file(&mut routine) = Some(files::set_new_file);
-            routine.relation_nontransactional_truncate = Some(files::nontransactional_truncate);
-            routine.relation_copy_for_cluster = Some(cluster::copy_for_cluster);
-            routine.relation_toast_am = Some(files::toast_am);
-            routine.relation_vacuum = Some(vacuum::relation_vacuum);
-            routine.relation_estimate_size = Some(size::estimate_size);
-            routine.tuple_insert = Some(insert::tuple_insert);
-            routine.multi_insert = Some(insert::multi_insert);
-            routine.tuple_insert_speculative = Some(insert::tuple_insert_speculative);
-            routine.finish_bulk_insert = Some(insert::finish_bulk_insert);
-            Routine(routine)
-        })
-        .0
+    static ROUTINES: OnceLock<[Routine; AccessMethod::ALL.len()]> = OnceLock::new();
+    let all = ROUTINES.get_or_init(|| {
+        let mut routine = *heap();
+        routine.scan_begin = Some(scan::scan_begin);
+        routine.scan_end = Some(scan::scan_end);
+        routine.scan_rescan = Some(scan::scan_rescan);
+        routine.scan_getnextslot = Some(scan::scan_getnextslot);
+        routine.scan_set_tidrange = Some(scan::scan_set_tidrange);
+        routine.scan_getnextslot_tidrange = Some(scan::scan_getnextslot_tidrange);
+        routine.parallelscan_estimate = Some(parallel::parallelscan_estimate);
+        routine.parallelscan_initialize = Some(parallel::parallelscan_initialize);
+        routine.parallelscan_reinitialize = Some(parallel::parallelscan_reinitialize);
+        compat::set_bitmap::<bitmap::Blocks>(&mut routine);
+        routine.scan_sample_next_block = Some(sample::next_block);
+        routine.scan_sample_next_tuple = Some(sample::next_tuple);
+        compat::set_analyze::<analyze::Blocks>(&mut routine);
+        routine.scan_analyze_next_tuple = Some(analyze::next_tuple);
+        routine.index_fetch_begin = Some(index::fetch::index_fetch_begin);
+        routine.index_fetch_tuple = Some(index::fetch::index_fetch_tuple);
+        routine.index_fetch_end = Some(index::fetch::index_fetch_end);
+        routine.tuple_fetch_row_version = Some(fetch::tuple_fetch_row_version);
+        routine.tuple_tid_valid = Some(fetch::tuple_tid_valid);
+        routine.tuple_get_latest_tid = Some(fetch::tuple_get_latest_tid);
+        routine.tuple_satisfies_snapshot = Some(fetch::tuple_satisfies_snapshot);
+        routine.index_delete_tuples = Some(index::delete::index_delete_tuples);
+        routine.index_build_range_scan = Some(index::build::index_build_range_scan);
+        routine.index_validate_scan = Some(index::validate::index_validate_scan);
+        routine.tuple_delete = Some(modify::tuple_delete);
+        routine.tuple_update = Some(modify::tuple_update);
+        routine.tuple_lock = Some(modify::tuple_lock);
+        *compat::set_new_file(&mut routine) = Some(files::set_new_file);
+        routine.relation_nontransactional_truncate = Some(files::nontransactional_truncate);
+        routine.relation_copy_for_cluster = Some(cluster::copy_for_cluster);
+        routine.relation_toast_am = Some(files::toast_am);
+        routine.relation_vacuum = Some(vacuum::relation_vacuum);
+        routine.relation_estimate_size = Some(size::estimate_size);
+        routine.tuple_insert = Some(insert::tuple_insert);
+        routine.multi_insert = Some(insert::multi_insert);
+        routine.tuple_insert_speculative = Some(insert::tuple_insert_speculative);
+        routine.finish_bulk_insert = Some(insert::finish_bulk_insert);
+        AccessMethod::ALL.map(|_| Routine(routine))
+    });
+    &all[method as usize].0
 }
 
 crate::sql_function!(pg_finfo_colcompress_handler);
