@@ -4,6 +4,15 @@
 -- so a new installation and an updated one have the same objects.
 
 -- ---------------------------------------------------------------------------------------------------------------
+-- rowcompress: tables whose rows lie together
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION engine.rowcompress_handler(internal) RETURNS table_am_handler
+    AS 'MODULE_PATHNAME', 'rowcompress_handler' LANGUAGE C STRICT;
+CREATE ACCESS METHOD rowcompress TYPE TABLE HANDLER engine.rowcompress_handler;
+COMMENT ON ACCESS METHOD rowcompress IS 'compressed storage of whole rows: recent rows in heap pages, the rest in batches of small blocks';
+
+-- ---------------------------------------------------------------------------------------------------------------
 -- Two functions give more columns: they are made anew, and keep their rights
 -- ---------------------------------------------------------------------------------------------------------------
 
@@ -52,7 +61,9 @@ SELECT t.table_name, h.*
 FROM (SELECT c.oid::regclass AS table_name
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_am a ON a.oid = c.relam
-      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[
+                'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid,
+                'engine.rowcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid])
         AND c.relkind IN ('r', 'm')
         AND (pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')
              OR (pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)))
@@ -202,15 +213,7 @@ FROM engine.packing_calls() c JOIN pg_catalog.pg_stat_activity a ON a.pid OPERAT
 COMMENT ON VIEW engine.packing_progress
 IS 'what packing is doing now, in the background and by CALL: the table, and how many rows it has moved in this round';
 
--- ---------------------------------------------------------------------------------------------------------------
--- rowcompress: tables whose rows lie together
--- ---------------------------------------------------------------------------------------------------------------
-
-CREATE FUNCTION engine.rowcompress_handler(internal) RETURNS table_am_handler
-    AS 'MODULE_PATHNAME', 'rowcompress_handler' LANGUAGE C STRICT;
-CREATE ACCESS METHOD rowcompress TYPE TABLE HANDLER engine.rowcompress_handler;
-COMMENT ON ACCESS METHOD rowcompress IS 'compressed storage of whole rows: recent rows in heap pages, the rest in batches of small blocks';
-
+-- ---------------------------------------------------------------- options and batches of rowcompress tables
 CREATE FUNCTION engine.alter_rowcompress_table_set(
     table_name regclass,
     batch_size int DEFAULT NULL,
@@ -310,20 +313,3 @@ COMMENT ON VIEW engine.rowcompress_batches
 IS 'batches of the rowcompress tables that the user may read: rows and place of each';
 
 GRANT SELECT ON engine.rowcompress_batches TO PUBLIC;
-
--- The view names tables of both access methods.
-CREATE OR REPLACE VIEW engine.storage_health WITH (security_barrier) AS
-SELECT t.table_name, h.*
-FROM (SELECT c.oid::regclass AS table_name
-      FROM pg_catalog.pg_class c
-      JOIN pg_catalog.pg_am a ON a.oid = c.relam
-      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[
-                'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid,
-                'engine.rowcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid])
-        AND c.relkind IN ('r', 'm')
-        AND (pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')
-             OR (pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)))
-        AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
-      OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h
--- A table that was dropped meanwhile has none, nor has an unlogged one on a standby.
-WHERE h.file_bytes IS NOT NULL;
