@@ -40,9 +40,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import twins
+from harness import methods, twins
 from harness.server import ROOT, ServerError, by_major, clean_environment, fresh_server, major
-from harness import methods
 from harness.settle import SETTLE
 from harness.twins import isolationtester
 
@@ -109,8 +108,8 @@ def expected_files(file, version):
     folder, numbered = file.parent / "expected", by_versions(file)
     newest = max((number for number in numbered if number <= version), default=None)
     main = folder / f"{file.stem}.out" if newest is None else numbered[newest]
-    of_method = folder / f"{file.stem}_{methods.METHOD}.out"
-    if of_method.exists():
+    of_method = folder / f"{file.stem}{methods.SUFFIX}.out"
+    if of_method.exists() and methods.SUFFIX:
         main = of_method
     return [path for path in (main, *sorted(folder.glob(f"{file.stem}_[0-9].out"))) if path.exists()]
 
@@ -126,8 +125,8 @@ def accept(file, output, version):
         own.unlink()
         return f"{own.name} was removed: it is needed no more"
     folder.mkdir(exist_ok=True)
-    if methods.METHOD != "colcompress":
-        (folder / f"{file.stem}_{methods.METHOD}.out").write_text(output)
+    if methods.SUFFIX:
+        (folder / f"{file.stem}{methods.SUFFIX}.out").write_text(output)
         return f"accepted for {methods.METHOD}"
     first = not others and own is None
     target = folder / (f"{file.stem}.out" if first or version == 15 else f"{file.stem}_{version}.out")
@@ -148,7 +147,7 @@ class Files:
         # Such a file would never run, and nobody would notice.
         self.strays = list(self.folder.glob(f"*{suffix}"))
         self.stage, self.jobs = stage, jobs
-        self.results = by_major("test-results") / name / methods.METHOD
+        self.results = by_major("test-results") / (name + methods.SUFFIX)
         # Where psql finds what a file includes.
         self.source = self.folder
         self.template_lock = threading.Lock()
@@ -182,7 +181,7 @@ class Files:
 
     def translate(self):
         """A copy of the files for another access method than the one they are written for."""
-        if methods.METHOD == "colcompress":
+        if not methods.SUFFIX:
             return
         self.source = self.results / "source"
         shutil.rmtree(self.source, ignore_errors=True)
@@ -342,6 +341,7 @@ def main():
     parser.add_argument("--stage", required=True, type=Path)
     parser.add_argument("suites", nargs="+", choices=["units", "host-units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "packages", "sqlsmith", "clients", "upgrades"])
     options = parser.parse_args()
+    methods.expect_known()
     tally = Tally()
     for suite in options.suites:
         try:

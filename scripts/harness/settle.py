@@ -1,8 +1,8 @@
 """`CALL harness.settle()`: waits until every snapshot of this database sees all that was committed before.
 
-Tests call it before a mover or VACUUM that leaves alone what an old snapshot may not see. Three kinds of
-transaction can keep one: those with an id in any database, open snapshots of this one, and autovacuum while
-it analyses a table of this one. It must not be called in a transaction block.
+Tests call it before a mover or VACUUM, which leave alone what some snapshot does not see. Such a snapshot can
+come from a transaction with an id, in any database. It can be held by a session of this database, or by
+autovacuum while it analyses a table. The procedure must not be called in a transaction block.
 """
 
 SETTLE = """

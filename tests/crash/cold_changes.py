@@ -205,7 +205,8 @@ def one_round(server, number, kept):
 
 
 def stop_packing(server):
-    """What the background clears away conflicts with a standby's snapshots, as what VACUUM does."""
+    """Waits until no packing runs. It removes rows that a standby's snapshot sees, and so ends the session.
+    """
     for command in ("ALTER SYSTEM SET colonnade.packing = off", "SELECT pg_reload_conf()"):
         server.sql(command)
     end = time.time() + 60
