@@ -66,7 +66,7 @@ def check_unlogged(server, standby, checks):
     refused = "cannot access temporary or unlogged relations during recovery"
     for statement in ("SELECT count(*) FROM u", "EXPLAIN SELECT a FROM u", "SELECT * FROM engine.verify('u')"):
         checks.say(f"{statement} is refused", refused in standby.sql(statement, "db", check=False)[2])
-    tables = standby.sql("SELECT string_agg(table_name::text, ' ' ORDER BY 1) FROM engine.storage_health", "db")
+    tables = standby.sql("SELECT string_agg(table_name::text, ' ' ORDER BY table_name::text) FROM engine.storage_health", "db")
     checks.say("engine.storage_health leaves it out", "t0" in tables.split() and "u" not in tables.split())
     stripes = standby.sql("SELECT count(*) FROM engine.colcompress_stripes WHERE table_name = 'u'::regclass", "db")
     checks.say("engine.colcompress_stripes leaves it out", stripes == "0")
