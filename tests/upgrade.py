@@ -48,6 +48,8 @@ GRANT SELECT ON t TO upgrade_reader;
 GRANT SELECT ON engine.stripe TO upgrade_owner;
 REVOKE EXECUTE ON FUNCTION engine.verify(regclass) FROM PUBLIC; GRANT EXECUTE ON FUNCTION engine.verify(regclass) TO upgrade_reader WITH GRANT OPTION;
 REVOKE ALL ON FUNCTION engine.storage_health(regclass) FROM PUBLIC, CURRENT_USER;
+REVOKE EXECUTE ON PROCEDURE engine.colcompress_repack(regclass) FROM PUBLIC; GRANT EXECUTE ON PROCEDURE engine.colcompress_repack(regclass) TO upgrade_owner;
+REVOKE SELECT ON engine.colcompress_options FROM PUBLIC; GRANT SELECT ON engine.colcompress_options TO upgrade_reader WITH GRANT OPTION;
 CREATE VIEW on_view AS SELECT table_name, advice FROM engine.storage_health;
 ALTER TABLE packed OWNER TO upgrade_owner;
 COMMENT ON TABLE t IS 'a user''s';
@@ -62,8 +64,8 @@ ROWS = "".join(f"SELECT '{name}', count(*), md5(string_agg(r::text, ',' ORDER BY
     SELECT count(*), sum(id), max(v) FROM t WHERE id BETWEEN 90 AND 31500; SELECT count(*), sum(k) FROM t WHERE k = 7; SELECT v FROM packed WHERE id = 29999;
     RESET enable_seqscan; RESET colonnade.enable_scan; RESET enable_bitmapscan;
     SELECT relname, relacl, reloptions, relowner::regrole, obj_description(oid) FROM pg_class WHERE relname IN ('t', 'part_1', 'packed', 'empty', 'unlogged', 'm') ORDER BY 1;
-    SELECT relacl FROM pg_class WHERE oid = 'engine.stripe'::regclass; SELECT count(*) > 5 FROM on_view;
-    SELECT proname, proacl FROM pg_proc WHERE pronamespace = 'engine'::regnamespace AND proname IN ('verify', 'storage_health') ORDER BY 1;
+    SELECT relacl FROM pg_class WHERE oid IN ('engine.stripe'::regclass, 'engine.colcompress_options'::regclass) ORDER BY relname; SELECT count(*) > 5 FROM on_view;
+    SELECT proname, proacl FROM pg_proc WHERE pronamespace = 'engine'::regnamespace AND pronargs = 1 AND proname IN ('verify', 'storage_health', 'colcompress_repack') ORDER BY 1;
     SET ROLE upgrade_reader; SELECT count(*) FROM t; RESET ROLE"""
 ROWS_OF = "CREATE TABLE rows USING rowcompress AS SELECT g AS k FROM generate_series(1, 20000) g; {}; DROP TABLE rows"
 # A call of every function and view that a version has, by name. They leave the rows what they are.
@@ -96,6 +98,16 @@ CALLS = {
     "rowcompress_batches": ROWS_OF.format("SELECT row_count FROM engine.rowcompress_batches"),
     "rowcompress_relation_storageid": ROWS_OF.format("SELECT engine.rowcompress_relation_storageid('rows') > 0"),
     "rowcompress_repack": ROWS_OF.format("SELECT engine.rowcompress_repack('rows')"),
+    "rowcompress_scan_stats": ROWS_OF.format("SELECT count(k) FROM rows; SELECT total_scans FROM engine.rowcompress_scan_stats()"),
+    "rowcompress_reset_scan_stats": "SELECT engine.rowcompress_reset_scan_stats()",
+    "rowcompress_merge_incremental": ROWS_OF.format("CALL engine.rowcompress_merge_incremental('rows')"),
+    "colcompress_merge_incremental": "CALL engine.colcompress_merge_incremental('empty')",
+    "smart_update": ROWS_OF.format("CALL engine.smart_update('rows', 'k = 0')"),
+    "colcompress_bulk_update": ROWS_OF.format("CALL engine.colcompress_bulk_update('rows', 'k = 0')"),
+    "row_number_to_tid": "SELECT engine.row_number_to_tid(0)", "ensure_am_depends_catalog": "SELECT engine.ensure_am_depends_catalog()",
+    "storage_maintenance_stats": "SELECT total_units FROM engine.storage_maintenance_stats('t')",
+    "storage_maintenance_recommendation": "SELECT count(*) FROM engine.storage_maintenance_recommendation('t')",
+    "storage_maintenance_auto": "CALL engine.storage_maintenance_auto(dry_run => true)",
 }
 MEMBERS = """
 SELECT proname COLLATE "C" AS name FROM pg_proc WHERE oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
@@ -171,12 +183,12 @@ def update(server, version, default):
     healthy(server, database, f"{version} before", wanted)
     dumped = subprocess.run([server.bindir / "pg_dump", "-h", server.socket_dir, "-p", str(server.port), "-U", server.superuser, database],
                             capture_output=True, text=True, env=clean_environment(), cwd="/")
-    own = "CREATE VIEW on_function AS SELECT kind FROM engine.verify('t'); CREATE FUNCTION atomic() RETURNS bigint BEGIN ATOMIC SELECT hot_rows FROM engine.storage_health('t'); END"
+    own = "CREATE VIEW on_view_of_options AS SELECT orderby FROM engine.colcompress_options; CREATE VIEW on_function AS SELECT kind FROM engine.verify('t'); CREATE FUNCTION atomic() RETURNS bigint BEGIN ATOMIC SELECT hot_rows FROM engine.storage_health('t'); END"
     server.sql(own, database)
     status, _, errors = server.sql("ALTER EXTENSION colonnade UPDATE", database, check=False)
     check(f"{version}: what users built on functions that change is named", status != 0 and all(told in errors for told in (
-        "DETAIL", "view on_function", "function atomic()", "HINT", "create them again")), errors)
-    server.sql("DROP VIEW on_function; DROP FUNCTION atomic; ALTER EXTENSION colonnade UPDATE", database)
+        "DETAIL", "view on_function", "view on_view_of_options", "function atomic()", "HINT", "create them again")), errors)
+    server.sql("DROP VIEW on_function; DROP VIEW on_view_of_options; DROP FUNCTION atomic; ALTER EXTENSION colonnade UPDATE", database)
     check(f"{version} is {default} now", server.sql("SELECT extversion FROM pg_extension WHERE extname = 'colonnade'", database) == default)
     healthy(server, database, f"{version} after", wanted)
     call_all(server, database, default)

@@ -13,7 +13,7 @@ SELECT reloptions FROM pg_class WHERE relname = 'a';
 -- a key in its default form is stored in its default form
 CREATE TABLE b (i int, t text) USING colcompress WITH (orderby = '  i  ASC NULLS LAST,t DESC NULLS FIRST ');
 SELECT opts('b');
-SELECT * FROM engine.colcompress_options WHERE table_name = 'b'::regclass;
+SELECT * FROM engine.colcompress_options WHERE table_name = 'b';
 DROP TABLE b;
 
 -- ---- refused at CREATE

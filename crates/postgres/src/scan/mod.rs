@@ -7,7 +7,7 @@
 //! - `table`: what both have, read off the plan; `clauses`: its conditions, as predicates that are known now
 //! - `store`: the table's own stripes as the engine's scan sees them; `hot`: rows in heap pages
 //! - `datums`, `fill_batch`: vectors of a chunk as Datums
-//! - `explain`: what EXPLAIN says of either
+//! - `explain`: what EXPLAIN says of either; `session_counts`: what a session has read of rowcompress tables
 
 mod clauses;
 mod datums;
@@ -15,6 +15,7 @@ mod explain;
 mod fill_batch;
 mod hot;
 mod rows;
+mod session_counts;
 mod store;
 mod table;
 pub mod vectors;

@@ -14,6 +14,7 @@ use vector::LogicalType;
 use super::clauses::{self, Clause};
 use super::datums::{Batch, ColumnData, Step};
 use super::hot::Hot;
+use super::session_counts;
 use super::store::OwnStripes;
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType};
@@ -219,6 +220,8 @@ impl TableScan {
     pub unsafe fn close(&mut self) {
         if let Some(mut stripes) = self.stripes.take() {
             stripes.rewind();
+            // SAFETY: the relation is open.
+            session_counts::add(unsafe { Open::of(self.rel) }, &self.counters);
         }
         if let Some(hot) = self.hot.take() {
             // SAFETY: the caller's promise.

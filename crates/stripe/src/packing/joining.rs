@@ -1,16 +1,17 @@
 //! Which stripes to join: small ones, and those of which many rows are dead.
 //!
-//! Candidates are stripes of which at least one in `WORN` rows is dead, and small ones, of less than half a
-//! stripe's rows. The oldest that make one stripe together are taken. The cost of rewriting a row is paid for
-//! by the dead rows that are left out, or by the growth of its stripe. For growth, small stripes are joined
-//! only where there are several of one size class (a power of four), or where the new stripe is not small any
-//! more. So a row is rewritten for size about once a class, as in log-structured merging by size tiers. Wide
-//! rows fill a stripe by their bytes. How many these are, the host estimates from a few rows.
+//! Candidates are worn stripes, of which at most a share of the rows is alive, and small ones, of less than
+//! half a stripe's rows. The oldest that make one stripe together are taken. The cost of rewriting a row is
+//! paid for by the dead rows that are left out, or by the growth of its stripe. For growth, small stripes are
+//! joined only where there are several of one size class (a power of four), or where the new stripe is not
+//! small any more. So a row is rewritten for size about once a class, as in log-structured merging by size
+//! tiers. Wide rows fill a stripe by their bytes. How many these are, the host estimates from a few rows.
 //! Invariant: the stripes that are chosen fit one stripe together, as far as the estimate is right, or there
 //! is only one of them, which is worn.
 
-/// One in so many rows is dead in a stripe that is worth rewriting.
-const WORN: u32 = 5;
+/// At most this share of a stripe's rows is alive where it is worth rewriting, unless somebody says
+/// otherwise.
+pub const MIN_FILL: f64 = 0.8;
 /// Stripes of one batch at most: as many as a host locks one by one.
 const MOST: usize = 64;
 /// A stripe that takes so many bytes in the file is not small, whatever its rows; and no batch reads more.
@@ -30,9 +31,9 @@ pub struct StripeSize {
 }
 
 impl StripeSize {
-    /// Whether it is worth rewriting by itself.
-    pub const fn is_worn(&self) -> bool {
-        self.rows.saturating_sub(self.live) >= self.rows.div_ceil(WORN)
+    /// Whether it is worth rewriting by itself: rows are dead, and at most the share `min_fill` is alive.
+    pub fn is_worn(&self, min_fill: f64) -> bool {
+        self.live < self.rows && f64::from(self.live) <= f64::from(self.rows) * min_fill
     }
 
     /// Whether every row of it is dead.
@@ -55,6 +56,8 @@ pub struct Joining {
     pub bytes: usize,
     /// How many small stripes have to be of one class.
     pub fewest: usize,
+    /// Share of living rows, 0 to 1, up to which a stripe is worn.
+    pub min_fill: f64,
 }
 
 /// A batch that is being put together.
@@ -76,22 +79,23 @@ impl Joining {
         stripes: &[StripeSize],
         mut bytes_of: impl FnMut(usize) -> Option<usize>,
     ) -> Vec<usize> {
+        let is_worn = |stripe: &StripeSize| stripe.is_worn(self.min_fill);
         let candidates = || {
             let all = stripes.iter().enumerate();
-            all.filter(|(_, stripe)| stripe.is_worn() || stripe.live < self.rows / 2)
+            all.filter(|(_, stripe)| is_worn(stripe) || stripe.live < self.rows / 2)
         };
         let largest = (0..=u32::BITS / 2).rev().find(|&class| {
-            let of_class = |stripe: &StripeSize| !stripe.is_worn() && stripe.class() == class;
+            let of_class = |stripe: &StripeSize| !is_worn(stripe) && stripe.class() == class;
             candidates().filter(|(_, stripe)| of_class(stripe)).count() >= self.fewest
         });
         let mut batch = Batch::default();
         for (at, stripe) in candidates() {
             let is_of_class = largest.is_some_and(|class| stripe.class() <= class);
-            if !stripe.is_worn() && (!is_of_class || stripe.stored_bytes >= MOST_BYTES) {
+            if !is_worn(stripe) && (!is_of_class || stripe.stored_bytes >= MOST_BYTES) {
                 continue;
             }
             let Some(bytes) = bytes_of(at) else { continue };
-            if bytes >= self.bytes / 2 && !stripe.is_worn() {
+            if bytes >= self.bytes / 2 && !is_worn(stripe) {
                 continue;
             }
             // Half of what fits, as it is an estimate.
@@ -105,7 +109,7 @@ impl Joining {
             }
             batch.rows = batch.rows.saturating_add(stripe.live);
             batch.bytes = batch.bytes.saturating_add(bytes);
-            batch.has_worn |= stripe.is_worn();
+            batch.has_worn |= is_worn(stripe);
             batch.members.push(at);
         }
         if self.is_worth_while(&batch) { batch.members } else { Vec::new() }
@@ -136,9 +140,9 @@ pub fn estimate(rows: u32, bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Joining, MOST, StripeSize, estimate, is_small, sample};
+    use super::{Joining, MIN_FILL, MOST, StripeSize, estimate, is_small, sample};
 
-    const NARROW: Joining = Joining { rows: 10_000, bytes: 64 << 20, fewest: 4 };
+    const NARROW: Joining = Joining { rows: 10_000, bytes: 64 << 20, fewest: 4, min_fill: MIN_FILL };
 
     fn size(rows: u32, live: u32) -> StripeSize {
         StripeSize { rows, live, stored_bytes: 1 }
@@ -155,11 +159,25 @@ mod tests {
 
     #[test]
     fn a_fifth_dead_is_worn() {
-        assert!(size(100, 80).is_worn() && !size(100, 81).is_worn());
-        assert!(size(1, 0).is_worn() && size(1, 0).is_dead() && !size(3, 3).is_worn());
+        let is_worn = |rows, live| size(rows, live).is_worn(MIN_FILL);
+        assert!(is_worn(100, 80) && !is_worn(100, 81));
+        assert!(is_worn(1, 0) && size(1, 0).is_dead() && !is_worn(3, 3));
+        assert!(
+            (1..100_000).all(|fifth| is_worn(5 * fifth, 4 * fifth) && !is_worn(5 * fifth, 4 * fifth + 1))
+        );
         assert_eq!(chosen(&NARROW, &[whole(9_000), size(9_000, 7_000), whole(9_000)]), [1]);
         // Nothing is small, and nothing is worn enough.
         assert_eq!(chosen(&NARROW, &[whole(5_000), size(9_000, 8_000), whole(9_000)]), []);
+    }
+
+    #[test]
+    fn what_is_worn_may_be_asked_for() {
+        let one = [size(9_000, 8_500)];
+        let at = |min_fill| chosen(&Joining { min_fill, ..NARROW }, &one);
+        assert_eq!((at(0.9), at(0.95), at(1.0)), (vec![], vec![0], vec![0]));
+        // A stripe without dead rows is as full as it gets.
+        assert_eq!(chosen(&Joining { min_fill: 1.0, ..NARROW }, &[whole(9_000)]), []);
+        assert_eq!(chosen(&Joining { min_fill: 0.0, ..NARROW }, &[size(9_000, 1), size(9_000, 0)]), [1]);
     }
 
     #[test]
@@ -244,7 +262,7 @@ mod tests {
             if rows > 0 {
                 stripes.push(Stripe { size: whole(rows), rewritten });
             }
-            assert!(stripes.len() < before || chosen.iter().any(|&at| sizes[at].is_worn()));
+            assert!(stripes.len() < before || chosen.iter().any(|&at| sizes[at].is_worn(MIN_FILL)));
         }
     }
 
@@ -279,7 +297,7 @@ mod tests {
                 stripe.size.live -= random(stripe.size.live + 1);
             }
             join_all(&NARROW, &mut stripes, row_bytes);
-            assert!(!stripes.iter().any(|stripe| stripe.size.is_worn()));
+            assert!(!stripes.iter().any(|stripe| stripe.size.is_worn(MIN_FILL)));
         }
     }
 }

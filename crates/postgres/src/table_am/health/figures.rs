@@ -28,6 +28,8 @@ pub(super) struct Figures {
     pub cold_rows: u64,
     /// Cold rows that are deleted or updated, and are still in their stripes.
     pub dead_rows: u64,
+    /// Stripes that have such rows.
+    pub dirty_stripes: usize,
     pub stripes: usize,
     pub small_stripes: usize,
     /// 0 if the table has no order.
@@ -61,10 +63,12 @@ impl Figures {
                 .iter()
                 .filter(|(_, is_live)| !is_live)
                 .fold(0, |sum, (entry, _)| sum.saturating_add(entry.run.block_count));
+            let dead = row_proxy::count(rel, stripes.iter());
             Self {
                 hot: hot_rows::count(rel, PAGES, std::ptr::null_mut()),
                 cold_rows: stripes.iter().map(|entry| u64::from(entry.row_count)).sum(),
-                dead_rows: row_proxy::count(rel, stripes.iter()) as u64,
+                dead_rows: dead.iter().map(|&rows| rows as u64).sum(),
+                dirty_stripes: dead.iter().filter(|&&rows| rows > 0).count(),
                 stripes: stripes.len(),
                 small_stripes: stripes.iter().filter(small).count(),
                 overlapping_stripes: packing::overlapping(rel, &stripes, &options.orderby),

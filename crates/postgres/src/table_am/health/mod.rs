@@ -26,7 +26,7 @@ use advice::{Advice, Weight};
 use figures::Figures;
 
 /// Columns of the row. The function of version 0.1 has the first ten.
-const COLUMNS: usize = 13;
+const COLUMNS: usize = 14;
 
 crate::sql_function!(pg_finfo_colonnade_storage_health);
 
@@ -119,6 +119,7 @@ fn row(figures: &Figures, advices: &[Advice]) -> ([Datum; COLUMNS], [bool; COLUM
         needed,
         possible,
         Datum::from(figures.unsorted_stripes as u64),
+        Datum::from(figures.dirty_stripes as u64),
     ];
     let mut nulls = [false; COLUMNS];
     nulls[9..12].copy_from_slice(&[nothing, nothing_needed, nothing_possible]);

@@ -27,7 +27,7 @@ use super::relocate::{enter, write};
 use super::rows::Rows;
 use super::statistics::{self, Sum};
 use super::stripes::{self, Chosen};
-use super::{Step, arrival_order, obstacle, overlapping, settings, stop_after, unsorted};
+use super::{Step, Wanted, arrival_order, obstacle, overlapping, settings, stop_after, unsorted};
 use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::host::table_counts;
@@ -56,13 +56,13 @@ enum Aim {
     Apart,
 }
 
-/// Joins stripes if that is worth while, at least `fewest` small ones. Otherwise it sorts one stripe, or
-/// sorts some over each other if at least `fewest` overlap. Returns how many of their rows it has been
-/// through.
+/// Joins stripes if that is worth while, at least as many small ones as are wanted. Otherwise it sorts one
+/// stripe, or sorts some over each other if at least that many overlap. Returns how many of their rows it has
+/// been through.
 ///
 /// # Safety
 /// `rel` is locked with ShareUpdateExclusiveLock, and the transaction has an active snapshot.
-pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
+pub(super) unsafe fn batch(rel: Open, wanted: Wanted) -> usize {
     // SAFETY: the lock is promised.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
@@ -72,7 +72,7 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
         gone_rows::forget(rel);
         let limit = options.stripe_row_limit.max(1);
         let mut keys = options.orderby;
-        let (chosen, aim) = match choose(rel, storage_id, limit, fewest, &keys, oldest_xmin) {
+        let (chosen, aim) = match choose(rel, storage_id, limit, wanted, &keys, oldest_xmin) {
             Ok(chosen) => chosen,
             Err(marked) => return marked,
         };
@@ -91,7 +91,7 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
         let written = write_all(rel, &mut source, &rows, limit as usize, &keys, command);
-        if !is_reached(aim, rel, &chosen, &written, &keys) {
+        if !is_reached(aim, rel, &chosen, &written, &keys, wanted.min_fill) {
             // The old stripes stay: the new ones are no better, and the next batch would write the same ones
             // again.
             return give_back(rel, &written);
@@ -110,7 +110,7 @@ unsafe fn choose(
     rel: Open,
     storage_id: u64,
     limit: u32,
-    fewest: usize,
+    wanted: Wanted,
     keys: &[SortKey],
     oldest_xmin: TransactionId,
 ) -> Result<(Vec<Chosen>, Aim), usize> {
@@ -118,7 +118,7 @@ unsafe fn choose(
     unsafe {
         // Read once for all three questions. Nobody moves rows meanwhile; deaths are looked at again.
         let mut all = stripes::seen_by_all(rel, storage_id, oldest_xmin);
-        let small = stripes::choose(rel, &all, limit, fewest);
+        let small = stripes::choose(rel, &all, limit, wanted);
         if !small.is_empty() || keys.is_empty() {
             return Ok((stripes::only(all, &small), Aim::Fewer));
         }
@@ -133,7 +133,7 @@ unsafe fn choose(
             return Ok((vec![chosen], Aim::Sorted));
         }
         // All that do, where a user has asked for it.
-        let fewest = if fewest == 1 { fewest } else { settings::stripes() };
+        let fewest = if wanted.stripes == 1 { 1 } else { settings::stripes() };
         let overlapping = overlapping::choose(rel, &all, keys, limit, fewest);
         let mut chosen = stripes::only(all, &overlapping);
         chosen.sort_by_key(|stripe| stripe.entry.first_row);
@@ -170,12 +170,19 @@ unsafe fn write_all(
 }
 
 /// Whether the stripes written are what the batch was for.
-fn is_reached(aim: Aim, rel: Open, chosen: &[Chosen], written: &[StripeEntry], keys: &[SortKey]) -> bool {
+fn is_reached(
+    aim: Aim,
+    rel: Open,
+    chosen: &[Chosen],
+    written: &[StripeEntry],
+    keys: &[SortKey],
+    min_fill: f64,
+) -> bool {
     match aim {
         Aim::Sorted => true,
         Aim::Apart => overlapping::are_in_order(rel, written, keys),
         // The estimate of their bytes may have been wrong.
-        Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
+        Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(|stripe| stripe.is_worn(min_fill)),
     }
 }
 

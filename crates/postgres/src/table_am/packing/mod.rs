@@ -84,13 +84,24 @@ enum Step {
     Deleted = 3,
 }
 
-/// One batch: packs hot rows from block `from` on, at least `rows` of them. If there are fewer, it joins
-/// stripes, at least `stripes` small ones. Returns how many rows it has been through.
-unsafe fn batch(rel: Open, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
+/// What a batch is worth making for.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// Hot rows to pack, at least.
+    rows: usize,
+    /// Small stripes to join, at least.
+    stripes: usize,
+    /// Share of living rows, 0 to 1, up to which a stripe is written anew by itself.
+    min_fill: f64,
+}
+
+/// One batch: packs hot rows from block `from` on. If there are too few, it joins stripes. Returns how many
+/// rows it has been through.
+unsafe fn batch(rel: Open, from: &mut pg_sys::BlockNumber, wanted: Wanted) -> usize {
     // SAFETY: as `relocate::batch`.
     unsafe {
-        as_owner(rel, || match relocate::batch(rel, from, rows) {
-            0 => join::batch(rel, stripes),
+        as_owner(rel, || match relocate::batch(rel, from, wanted.rows) {
+            0 => join::batch(rel, wanted),
             rows => rows,
         })
     }

@@ -1,5 +1,5 @@
-//! `CALL engine.colcompress_repack(table)`: packs a table and joins its stripes beside its readers and
-//! writers.
+//! `CALL engine.colcompress_repack(table, min_fill_ratio)`: packs a table and joins its stripes beside its
+//! readers and writers.
 //!
 //! Each batch is a transaction. After the last one, stripes are moved to empty pages, one in a transaction,
 //! if that makes the end of the file free.
@@ -9,23 +9,26 @@
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
+use stripe::packing::joining::MIN_FILL;
 
 use super::round::Round;
-use super::{compact, obstacle, statistics, tidy};
+use super::{Wanted, compact, obstacle, statistics, tidy};
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::fmgr;
 use crate::host::relation::Open;
 use crate::options;
 use crate::options::maintenance;
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_repack);
 
-/// `engine.colcompress_repack(regclass)`.
+/// `engine.colcompress_repack(regclass)`, `engine.colcompress_repack(regclass, float8)`.
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallInfo) -> Datum {
     // SAFETY: the server's call frame; the argument is a number. SPI keeps what lives between transactions.
     unsafe {
         let table = maintenance::table_argument(call);
+        let min_fill = min_fill_argument(call);
         let context = (*call).context.cast::<pg_sys::CallContext>();
         let is_call = !context.is_null() && (*context).type_ == NodeTag::T_CallContext;
         if !is_call || (*context).atomic {
@@ -39,15 +42,31 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallI
         pg_sys::PreventCommandIfReadOnly(c"engine.colcompress_repack()".as_ptr());
         pg_sys::SPI_connect_ext(pg_sys::SPI_OPT_NONATOMIC as i32);
         for table in maintenance::columnar_tables(table) {
-            repack(table);
+            repack(table, Wanted { rows: 1, stripes: 1, min_fill });
         }
         pg_sys::SPI_finish();
         Datum::null()
     }
 }
 
+/// The second argument: a stripe is written anew if at most this share of its rows is alive.
+unsafe fn min_fill_argument(call: FunctionCallInfo) -> f64 {
+    // SAFETY: the server's call frame; the argument is a float8, which is passed by value.
+    let Some(given) = (unsafe { fmgr::argument(call, 1) }) else { return MIN_FILL };
+    let min_fill = f64::from_bits(given.value() as u64);
+    if !(0.0..=1.0).contains(&min_fill) {
+        error::raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("min_fill_ratio must be between 0 and 1, not {min_fill}"),
+            "",
+            "A stripe is written anew if at most this share of its rows is alive.",
+        );
+    }
+    min_fill
+}
+
 /// Packs one table as far as it goes.
-unsafe fn repack(table: Oid) {
+unsafe fn repack(table: Oid, wanted: Wanted) {
     // SAFETY: SPI is connected, and transactions may end.
     unsafe {
         let round = Round::begin();
@@ -63,7 +82,7 @@ unsafe fn repack(table: Oid) {
             // conflicts with nobody.
             pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-            let moved = batch(table, &mut from, keep, total, &mut name);
+            let moved = batch(table, wanted, &mut from, keep, total, &mut name);
             total += if keep.is_none() { moved } else { 0 };
             pg_sys::PopActiveSnapshot();
             if moved == 0 && keep.is_some() {
@@ -87,6 +106,7 @@ unsafe fn repack(table: Oid) {
 /// hold.
 unsafe fn batch(
     table: Oid,
+    wanted: Wanted,
     from: &mut pg_sys::BlockNumber,
     keep: Option<u32>,
     total: usize,
@@ -113,7 +133,7 @@ unsafe fn batch(
             Some(_) => format!("moving stripes of {name}"),
         });
         let moved = match keep {
-            None => super::batch(Open::of(rel), from, 1, 1),
+            None => super::batch(Open::of(rel), from, wanted),
             Some(keep) => usize::from(compact::step(Open::of(rel), keep)),
         };
         pg_sys::table_close(rel, pg_sys::NoLock as i32);

@@ -7,6 +7,7 @@
 use pgrx::pg_sys::{self, ItemPointerData, TransactionId};
 use stripe::packing::joining::{self, Joining, StripeSize};
 
+use super::Wanted;
 use super::rows::Rows;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::relation::Open;
@@ -28,8 +29,8 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Whether it is worth rewriting by itself.
-    pub fn is_worn(&self) -> bool {
-        self.size().is_worn()
+    pub fn is_worn(&self, min_fill: f64) -> bool {
+        self.size().is_worn(min_fill)
     }
 
     /// Whether every row of it is dead.
@@ -49,12 +50,13 @@ pub(super) fn only(stripes: Vec<Chosen>, places: &[usize]) -> Vec<Chosen> {
 }
 
 /// The places of the stripes to join, or none if it is not worth while. `limit`: rows of a full stripe.
-/// `fewest`: how many small ones have to be of one class.
-pub(super) unsafe fn choose(rel: Open, stripes: &[Chosen], limit: u32, fewest: usize) -> Vec<usize> {
+/// `wanted`: how many small ones have to be of one class, and which are worn.
+pub(super) unsafe fn choose(rel: Open, stripes: &[Chosen], limit: u32, wanted: Wanted) -> Vec<usize> {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let sizes: Vec<StripeSize> = stripes.iter().map(Chosen::size).collect();
-        let joining = Joining { rows: limit, bytes: pending_rows::STRIPE_BYTES, fewest };
+        let (fewest, min_fill) = (wanted.stripes, wanted.min_fill);
+        let joining = Joining { rows: limit, bytes: pending_rows::STRIPE_BYTES, fewest, min_fill };
         joining.choose(&sizes, |at| {
             pgrx::check_for_interrupts!();
             let entry = &stripes[at].entry;

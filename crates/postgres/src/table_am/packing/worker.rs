@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Oid};
+use stripe::packing::joining::MIN_FILL;
 
 use super::process::{Role, attempt, begin, in_transaction, report, rows_of, sleep};
 use super::round::Round;
 use super::schedule::Turn;
 use super::statistics::{self, Outcome};
-use super::{launcher, obstacle, rebuild_indexes, settings, tidy};
+use super::{Wanted, launcher, obstacle, rebuild_indexes, settings, tidy};
 use crate::host::relation::Open;
 use crate::host::server_locks;
 use crate::options;
@@ -207,7 +208,7 @@ pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Optio
         while settings::is_on() && began.elapsed() < LONGEST {
             let moved = on_table(table, |rel| {
                 report(&format!("packing {}: {total} rows", rel.quoted_name()));
-                super::batch(rel, &mut from, fewest, stripes)
+                super::batch(rel, &mut from, Wanted { rows: fewest, stripes, min_fill: MIN_FILL })
             })?;
             total += moved.unwrap_or(0);
             if moved.unwrap_or(0) == 0 {

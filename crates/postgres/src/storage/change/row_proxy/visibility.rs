@@ -357,9 +357,9 @@ pub fn for_each_dead(storage_id: u64, rows: &Range<u64>, limit: usize, mut with:
     seen <= limit
 }
 
-/// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Tombstones of
-/// stripes that were replaced are not counted.
-pub fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
+/// How many rows of each of these stripes of `rel` are dead by a death that is committed or our own.
+/// Tombstones of stripes that were replaced are not counted.
+pub fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> Vec<usize> {
     let mut found: Option<Tombstones> = None;
     // SAFETY: the snapshot is a constant of the server's.
     unsafe {
@@ -368,7 +368,7 @@ pub fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> u
             let all = || tombstones(rel, entry.storage_id, now, usize::MAX).unwrap_or_default();
             found.get_or_insert_with(all).among(entry.first_row..entry.end_row()).len()
         };
-        stripes.map(of).sum()
+        stripes.map(of).collect()
     }
 }
 
