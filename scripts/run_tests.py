@@ -23,7 +23,8 @@ ACCEPT=1 writes nothing where the output is expected already. Else 15 writes NAM
 writes NAME_M.out, or removes that where it is needed no more. Results are left in target/test-results, or in
 target/pgN/test-results for another major version than 15.
 
-A Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1 when
+Programs run as many at a time as there are processors; one with a line ALONE = True, and all in their long
+form, run one after another. A Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1 when
 it may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that prints none of
 them is one test that its exit status decides.
 """
@@ -296,35 +297,54 @@ def stream(command, summary, environment):
     return passed, failed, process.wait() == 0
 
 
+# The line of a program that measures, or that fills the machine itself, and therefore shares it with no
+# other.
+ALONE = re.compile(r"^ALONE = True", re.MULTILINE)
+
+
 def run_programs(tally, suite, folder, stage, long, only=None):
-    """Python tests, one after another: they start servers and measure, so they do not share the machine."""
+    """Python tests. Most of the time of a short form is waiting, so there are as many at a time as
+    processors; what says ALONE comes before, one after another, as all long forms are."""
     files = [f for f in chosen(folder.glob("*.py")) if not f.name.startswith("_") and (only is None or f.stem == only)]
     if not files:
         return
     print(f"==> {suite}: {len(files)} programs", flush=True)
     env = dict(os.environ, COLONNADE_STAGE=str(stage), COLONNADE_LONG="1" if long else "0", PYTHONUNBUFFERED="1",
                PYTHONPATH=os.pathsep.join([str(ROOT / "scripts"), str(folder)]), PYTHONDONTWRITEBYTECODE="1")
-    all_passed = all_failed = 0
-    for file in files:
+    alone = [f for f in files if long or ALONE.search(f.read_text())]
+    together = [f for f in files if f not in alone]
+    printing = threading.Lock()
+
+    def one(file, say):
         started = time.monotonic()
-        passed, failed = program(file, env)
-        print(f"{'ok' if failed == 0 else 'not ok'} - {suite}/{file.stem}: {passed} passed, {failed} failed "
-              f"({time.monotonic() - started:.1f} s)", flush=True)
-        if failed:
-            tally.failures.append(f"{suite}/{file.stem}")
-        all_passed += passed
-        all_failed += failed
-    tally.add(suite, all_passed, all_failed)
+        passed, failed = program(file, env, say)
+        say(f"{'ok' if failed == 0 else 'not ok'} - {suite}/{file.stem}: {passed} passed, {failed} failed "
+            f"({time.monotonic() - started:.1f} s)\n")
+        return file, passed, failed
+
+    def at_its_end(file):
+        """What a program prints comes as one, for who reads it."""
+        lines = []
+        result = one(file, lines.append)
+        with printing:
+            print("".join(lines), end="", flush=True)
+        return result
+    results = [one(file, lambda line: print(line, end="", flush=True)) for file in alone]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        results += pool.map(at_its_end, together)
+    tally.failures += [f"{suite}/{file.stem}" for file, _, failed in results if failed]
+    tally.add(suite, sum(passed for _, passed, _ in results), sum(failed for _, _, failed in results))
 
 
-def program(file, env):
+def program(file, env, say):
+    """Runs one, hands each line that it prints to `say`, and counts its tests: (passed, failed)."""
     process = subprocess.Popen([sys.executable, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                stdin=subprocess.DEVNULL, text=True, errors="replace", env=env, cwd=ROOT)
     watchdog = threading.Timer(SCRIPT_TIMEOUT + float(os.environ.get("DURATION") or 0), process.kill)
     watchdog.start()
     passed = failed = 0
     for line in process.stdout:
-        print(line, end="", flush=True)
+        say(line)
         passed += line.startswith("ok ")
         failed += line.startswith("not ok ")
     status = process.wait()

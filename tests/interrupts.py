@@ -19,6 +19,8 @@ from pathlib import Path
 from harness.server import fresh_server
 from harness.session import SqlError
 
+# Latency is measured.
+ALONE = True
 ROUNDS = int(os.environ.get("ROUNDS") or (1000 if os.environ.get("COLONNADE_LONG") == "1" else 30))
 SEED = int(os.environ.get("SEED") or 20261122)
 ROWS = int(os.environ.get("ROWS") or 50_000)

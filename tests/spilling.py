@@ -21,6 +21,8 @@ from harness.race import process_cpu
 from harness.server import fresh_server
 from harness.session import SqlError
 
+# Memory and times are measured.
+ALONE = True
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 ROWS = int(os.environ.get("ROWS") or (10_000_000 if LONG else 60_000))
 ONLY = os.environ.get("ONLY", "").split()
