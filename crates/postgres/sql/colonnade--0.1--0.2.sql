@@ -521,3 +521,214 @@ END $$;
 
 COMMENT ON PROCEDURE engine.storage_maintenance_auto(bool, int, text, bool)
 IS 'CALL engine.colcompress_repack for the tables of the user that need it (engine.storage_health)';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- engine.uint8: unsigned integers of 64 bits
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- Operators and aggregates are in pg_catalog, where every session finds them whatever its search_path; functions and operator classes are in engine.
+CREATE TYPE engine.uint8;
+
+CREATE FUNCTION engine.uint8in(cstring) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_in';
+CREATE FUNCTION engine.uint8out(engine.uint8) RETURNS cstring LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_out';
+CREATE FUNCTION engine.uint8recv(internal) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_recv';
+CREATE FUNCTION engine.uint8send(engine.uint8) RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_send';
+
+CREATE TYPE engine.uint8 (INPUT = engine.uint8in, OUTPUT = engine.uint8out, RECEIVE = engine.uint8recv, SEND = engine.uint8send,
+    INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, CATEGORY = 'N');
+COMMENT ON TYPE engine.uint8 IS 'unsigned integer of 64 bits, 0 to 18446744073709551615';
+
+-- Casts that lose nothing are implicit, as bigint's are; a signed integer has to be in the range.
+DO $$
+DECLARE
+    other text;
+    way text;
+BEGIN
+    FOREACH other IN ARRAY ARRAY['int2', 'int4', 'int8', 'numeric', 'float4', 'float8', 'oid'] LOOP
+        EXECUTE pg_catalog.format('CREATE FUNCTION engine.uint8(%1$s) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', ''%1$s_to_uint8''', other);
+        EXECUTE pg_catalog.format('CREATE FUNCTION engine.%1$s(engine.uint8) RETURNS %1$s LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', ''uint8_to_%1$s''', other);
+        way := CASE WHEN other IN ('int2', 'int4', 'int8') THEN 'IMPLICIT' ELSE 'ASSIGNMENT' END;
+        EXECUTE pg_catalog.format('CREATE CAST (%1$s AS engine.uint8) WITH FUNCTION engine.uint8(%1$s) AS %2$s', other, way);
+        way := CASE WHEN other IN ('numeric', 'float4', 'float8') THEN 'IMPLICIT' ELSE 'ASSIGNMENT' END;
+        EXECUTE pg_catalog.format('CREATE CAST (engine.uint8 AS %1$s) WITH FUNCTION engine.%1$s(engine.uint8) AS %2$s', other, way);
+    END LOOP;
+END $$;
+CREATE CAST (engine.uint8 AS text) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (text AS engine.uint8) WITH INOUT AS ASSIGNMENT;
+
+CREATE FUNCTION engine.uint8_of_bits(int8) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_of_bits';
+CREATE FUNCTION engine.uint8_bits(engine.uint8) RETURNS int8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_bits';
+COMMENT ON FUNCTION engine.uint8_of_bits(int8) IS 'the number that the 64 bits of a bigint are';
+COMMENT ON FUNCTION engine.uint8_bits(engine.uint8) IS 'the bigint that the 64 bits of a number are';
+CREATE FUNCTION engine.uint8(bit) RETURNS engine.uint8 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN engine.uint8_of_bits(pg_catalog.int8($1));
+-- More than 64 bits begin with zeros.
+CREATE FUNCTION engine."bit"(engine.uint8, int4) RETURNS bit LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN $2 OPERATOR(pg_catalog.<=) 64 THEN pg_catalog."bit"(engine.uint8_bits($1), $2)
+            ELSE (pg_catalog."bit"(0::int8, $2 OPERATOR(pg_catalog.-) 64) OPERATOR(pg_catalog.||) pg_catalog."bit"(engine.uint8_bits($1), 64))::bit varying END;
+CREATE CAST (bit AS engine.uint8) WITH FUNCTION engine.uint8(bit);
+CREATE CAST (engine.uint8 AS bit) WITH FUNCTION engine."bit"(engine.uint8, int4);
+
+-- Comparison: with itself, and with the server's exact numbers on either side.
+DO $$
+DECLARE
+    pair record;
+    op record;
+    suffix text;
+BEGIN
+    FOR pair IN SELECT *, CASE WHEN l OPERATOR(pg_catalog.=) 'engine.uint8' AND r OPERATOR(pg_catalog.=) 'engine.uint8' THEN 'uint8_%s'
+                               WHEN l OPERATOR(pg_catalog.=) 'engine.uint8' THEN 'uint8_%s_' OPERATOR(pg_catalog.||) r
+                               ELSE l OPERATOR(pg_catalog.||) '_%s_uint8' END AS name
+                FROM (VALUES ('engine.uint8', 'engine.uint8'), ('engine.uint8', 'int2'), ('engine.uint8', 'int4'), ('engine.uint8', 'int8'), ('engine.uint8', 'numeric'),
+                             ('int2', 'engine.uint8'), ('int4', 'engine.uint8'), ('int8', 'engine.uint8'), ('numeric', 'engine.uint8')) pairs (l, r) LOOP
+        FOR op IN SELECT * FROM (VALUES ('eq', '=', 'eqsel', 'eqjoinsel'), ('ne', '<>', 'neqsel', 'neqjoinsel'), ('lt', '<', 'scalarltsel', 'scalarltjoinsel'),
+                                        ('le', '<=', 'scalarlesel', 'scalarlejoinsel'), ('gt', '>', 'scalargtsel', 'scalargtjoinsel'),
+                                        ('ge', '>=', 'scalargesel', 'scalargejoinsel'), ('cmp', NULL, NULL, NULL)) ops (name, symbol, restrict, joined) LOOP
+            EXECUTE pg_catalog.format('CREATE FUNCTION engine.%1$I(%2$s, %3$s) RETURNS %4$s LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS ''MODULE_PATHNAME'', %5$L',
+                pg_catalog.format(pair.name, op.name), pair.l, pair.r, CASE op.name WHEN 'cmp' THEN 'int4' ELSE 'bool' END, pg_catalog.format(pair.name, op.name));
+        END LOOP;
+        FOR op IN SELECT * FROM (VALUES ('eq', '=', '=', '<>', 'eqsel', 'eqjoinsel'), ('ne', '<>', '<>', '=', 'neqsel', 'neqjoinsel'), ('lt', '<', '>', '>=', 'scalarltsel', 'scalarltjoinsel'),
+                                        ('le', '<=', '>=', '>', 'scalarlesel', 'scalarlejoinsel'), ('gt', '>', '<', '<=', 'scalargtsel', 'scalargtjoinsel'),
+                                        ('ge', '>=', '<=', '<', 'scalargesel', 'scalargejoinsel')) ops (name, symbol, mirrored, negated, restrict, joined) LOOP
+            EXECUTE pg_catalog.format('CREATE OPERATOR pg_catalog.%1$s (FUNCTION = engine.%2$I, LEFTARG = %3$s, RIGHTARG = %4$s, COMMUTATOR = OPERATOR(pg_catalog.%5$s), NEGATOR = OPERATOR(pg_catalog.%6$s), RESTRICT = %7$s, JOIN = %8$s%9$s)',
+                op.symbol, pg_catalog.format(pair.name, op.name), pair.l, pair.r, op.mirrored, op.negated, op.restrict, op.joined, CASE op.name WHEN 'eq' THEN ', HASHES, MERGES' ELSE '' END);
+        END LOOP;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION engine.uint8_hash(engine.uint8) RETURNS int4 LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_hash';
+CREATE FUNCTION engine.uint8_hash_extended(engine.uint8, int8) RETURNS int8 LANGUAGE c IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_hash_extended';
+CREATE FUNCTION engine.uint8_hash(numeric) RETURNS int4 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_hash_numeric';
+CREATE FUNCTION engine.uint8_hash_extended(numeric, int8) RETURNS int8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_hash_numeric_extended';
+CREATE FUNCTION engine.uint8_sortsupport(internal) RETURNS void LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_sortsupport';
+CREATE FUNCTION engine.uint8_in_range(engine.uint8, engine.uint8, engine.uint8, bool, bool) RETURNS bool LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_in_range';
+
+CREATE OPERATOR FAMILY engine.uint8_ops USING btree;
+CREATE OPERATOR CLASS engine.uint8_ops DEFAULT FOR TYPE engine.uint8 USING btree FAMILY engine.uint8_ops AS
+    OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
+    FUNCTION 1 engine.uint8_cmp(engine.uint8, engine.uint8), FUNCTION 2 engine.uint8_sortsupport(internal),
+    FUNCTION 3 engine.uint8_in_range(engine.uint8, engine.uint8, engine.uint8, bool, bool), FUNCTION 4 pg_catalog.btequalimage(oid);
+CREATE OPERATOR FAMILY engine.uint8_hash_ops USING hash;
+CREATE OPERATOR CLASS engine.uint8_hash_ops DEFAULT FOR TYPE engine.uint8 USING hash FAMILY engine.uint8_hash_ops AS
+    OPERATOR 1 pg_catalog.=, FUNCTION 1 engine.uint8_hash(engine.uint8), FUNCTION 2 engine.uint8_hash_extended(engine.uint8, int8);
+CREATE FUNCTION engine.uint8_brin_distance(internal, internal) RETURNS float8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_brin_distance';
+CREATE OPERATOR FAMILY engine.uint8_minmax_ops USING brin;
+CREATE OPERATOR CLASS engine.uint8_minmax_ops DEFAULT FOR TYPE engine.uint8 USING brin FAMILY engine.uint8_minmax_ops AS
+    OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
+    FUNCTION 1 pg_catalog.brin_minmax_opcinfo(internal), FUNCTION 2 pg_catalog.brin_minmax_add_value(internal, internal, internal, internal),
+    FUNCTION 3 pg_catalog.brin_minmax_consistent(internal, internal, internal), FUNCTION 4 pg_catalog.brin_minmax_union(internal, internal, internal);
+CREATE OPERATOR FAMILY engine.uint8_minmax_multi_ops USING brin;
+CREATE OPERATOR CLASS engine.uint8_minmax_multi_ops FOR TYPE engine.uint8 USING brin FAMILY engine.uint8_minmax_multi_ops AS
+    OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
+    FUNCTION 1 pg_catalog.brin_minmax_multi_opcinfo(internal), FUNCTION 2 pg_catalog.brin_minmax_multi_add_value(internal, internal, internal, internal),
+    FUNCTION 3 pg_catalog.brin_minmax_multi_consistent(internal, internal, internal, int4), FUNCTION 4 pg_catalog.brin_minmax_multi_union(internal, internal, internal),
+    FUNCTION 5 pg_catalog.brin_minmax_multi_options(internal), FUNCTION 11 engine.uint8_brin_distance(internal, internal);
+CREATE OPERATOR FAMILY engine.uint8_bloom_ops USING brin;
+CREATE OPERATOR CLASS engine.uint8_bloom_ops FOR TYPE engine.uint8 USING brin FAMILY engine.uint8_bloom_ops AS
+    OPERATOR 1 pg_catalog.=,
+    FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal), FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
+    FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, int4), FUNCTION 4 pg_catalog.brin_bloom_union(internal, internal, internal),
+    FUNCTION 5 pg_catalog.brin_bloom_options(internal), FUNCTION 11 engine.uint8_hash(engine.uint8);
+
+-- The other types in the families. Operators between two of the server's own types stay in the server's families alone, so that plans without the type are as they were.
+DO $$
+DECLARE
+    other text;
+    hashed text;
+    family text;
+BEGIN
+    FOREACH other IN ARRAY ARRAY['int2', 'int4', 'int8', 'numeric'] LOOP
+        FOREACH family IN ARRAY ARRAY['uint8_ops USING btree', 'uint8_minmax_ops USING brin', 'uint8_minmax_multi_ops USING brin'] LOOP
+            EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.%2$s ADD OPERATOR 1 pg_catalog.< (engine.uint8, %1$s), OPERATOR 2 pg_catalog.<= (engine.uint8, %1$s), OPERATOR 3 pg_catalog.= (engine.uint8, %1$s),
+                OPERATOR 4 pg_catalog.>= (engine.uint8, %1$s), OPERATOR 5 pg_catalog.> (engine.uint8, %1$s)', other, family);
+        END LOOP;
+        EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.uint8_ops USING btree ADD OPERATOR 1 pg_catalog.< (%1$s, engine.uint8), OPERATOR 2 pg_catalog.<= (%1$s, engine.uint8),
+            OPERATOR 3 pg_catalog.= (%1$s, engine.uint8), OPERATOR 4 pg_catalog.>= (%1$s, engine.uint8), OPERATOR 5 pg_catalog.> (%1$s, engine.uint8),
+            FUNCTION 1 (engine.uint8, %1$s) engine.uint8_cmp_%1$s(engine.uint8, %1$s), FUNCTION 1 (%1$s, engine.uint8) engine.%1$s_cmp_uint8(%1$s, engine.uint8)', other);
+        hashed := CASE other WHEN 'numeric' THEN 'engine.uint8_hash' ELSE 'pg_catalog.hash' OPERATOR(pg_catalog.||) other END;
+        EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.uint8_hash_ops USING hash ADD OPERATOR 1 pg_catalog.= (engine.uint8, %1$s), OPERATOR 1 pg_catalog.= (%1$s, engine.uint8),
+            FUNCTION 1 (%1$s, %1$s) %2$s(%1$s), FUNCTION 2 (%1$s, %1$s) %3$s(%1$s, int8)', other, hashed,
+            CASE other WHEN 'numeric' THEN 'engine.uint8_hash_extended' ELSE hashed OPERATOR(pg_catalog.||) 'extended' END);
+    END LOOP;
+END $$;
+
+-- Arithmetic, beside signed integers too.
+DO $$
+DECLARE
+    pair record;
+    op record;
+BEGIN
+    FOR pair IN SELECT *, CASE WHEN l OPERATOR(pg_catalog.=) 'engine.uint8' AND r OPERATOR(pg_catalog.=) 'engine.uint8' THEN 'uint8_%s'
+                               WHEN l OPERATOR(pg_catalog.=) 'engine.uint8' THEN 'uint8_%s_' OPERATOR(pg_catalog.||) r
+                               ELSE l OPERATOR(pg_catalog.||) '_%s_uint8' END AS name
+                FROM (VALUES ('engine.uint8', 'engine.uint8'), ('engine.uint8', 'int2'), ('engine.uint8', 'int4'), ('engine.uint8', 'int8'),
+                             ('int2', 'engine.uint8'), ('int4', 'engine.uint8'), ('int8', 'engine.uint8')) pairs (l, r) LOOP
+        FOR op IN SELECT * FROM (VALUES ('add', '+', true), ('sub', '-', false), ('mul', '*', true), ('div', '/', false), ('mod', '%', false)) ops (name, symbol, commutes) LOOP
+            EXECUTE pg_catalog.format('CREATE FUNCTION engine.%1$I(%2$s, %3$s) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', %4$L',
+                pg_catalog.format(pair.name, op.name), pair.l, pair.r, pg_catalog.format(pair.name, op.name));
+            EXECUTE pg_catalog.format('CREATE OPERATOR pg_catalog.%1$s (FUNCTION = engine.%2$I, LEFTARG = %3$s, RIGHTARG = %4$s%5$s)', op.symbol,
+                pg_catalog.format(pair.name, op.name), pair.l, pair.r, CASE WHEN op.commutes THEN ', COMMUTATOR = OPERATOR(pg_catalog.' OPERATOR(pg_catalog.||) op.symbol OPERATOR(pg_catalog.||) ')' ELSE '' END);
+        END LOOP;
+    END LOOP;
+    FOR op IN SELECT * FROM (VALUES ('and', '&', 'engine.uint8'), ('or', '|', 'engine.uint8'), ('xor', '#', 'engine.uint8'), ('shift_left', '<<', 'int4'), ('shift_right', '>>', 'int4')) ops (name, symbol, r) LOOP
+        EXECUTE pg_catalog.format('CREATE FUNCTION engine.uint8_%1$s(engine.uint8, %2$s) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', ''uint8_%1$s''', op.name, op.r);
+        EXECUTE pg_catalog.format('CREATE OPERATOR pg_catalog.%3$s (FUNCTION = engine.uint8_%1$s, LEFTARG = engine.uint8, RIGHTARG = %2$s%4$s)', op.name, op.r, op.symbol,
+            CASE WHEN op.r OPERATOR(pg_catalog.=) 'int4' THEN '' ELSE ', COMMUTATOR = OPERATOR(pg_catalog.' OPERATOR(pg_catalog.||) op.symbol OPERATOR(pg_catalog.||) ')' END);
+    END LOOP;
+    FOR op IN SELECT * FROM (VALUES ('not', '~'), ('plus', '+'), ('minus', '-')) ops (name, symbol) LOOP
+        EXECUTE pg_catalog.format('CREATE FUNCTION engine.uint8_%1$s(engine.uint8) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', ''uint8_%1$s''', op.name);
+        EXECUTE pg_catalog.format('CREATE OPERATOR pg_catalog.%2$s (FUNCTION = engine.uint8_%1$s, RIGHTARG = engine.uint8)', op.name, op.symbol);
+    END LOOP;
+END $$;
+CREATE FUNCTION pg_catalog.abs(engine.uint8) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_plus';
+CREATE OPERATOR pg_catalog.@ (FUNCTION = pg_catalog.abs, RIGHTARG = engine.uint8);
+CREATE FUNCTION pg_catalog.mod(engine.uint8, engine.uint8) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_mod';
+
+-- Aggregates. storage_engine has min, max and sum in the schema engine.
+CREATE FUNCTION engine.uint8_larger(engine.uint8, engine.uint8) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_larger';
+CREATE FUNCTION engine.uint8_smaller(engine.uint8, engine.uint8) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_smaller';
+CREATE FUNCTION engine.uint8_sum_add(internal, engine.uint8) RETURNS internal LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_sum_add';
+CREATE FUNCTION engine.uint8_sum_remove(internal, engine.uint8) RETURNS internal LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_sum_remove';
+CREATE FUNCTION engine.uint8_sum_combine(internal, internal) RETURNS internal LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_sum_combine';
+CREATE FUNCTION engine.uint8_sum_serialize(internal) RETURNS bytea LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_sum_serialize';
+CREATE FUNCTION engine.uint8_sum_deserialize(bytea, internal) RETURNS internal LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_sum_deserialize';
+CREATE FUNCTION engine.uint8_sum(internal) RETURNS numeric LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_sum';
+CREATE FUNCTION engine.uint8_avg(internal) RETURNS numeric LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_avg';
+CREATE FUNCTION engine.uint8_accum(internal, engine.uint8) RETURNS internal LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_accum';
+CREATE FUNCTION engine.uint8_accum_inv(internal, engine.uint8) RETURNS internal LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_accum_inv';
+DO $$
+DECLARE
+    place text;
+    name text;
+BEGIN
+    FOREACH place IN ARRAY ARRAY['pg_catalog', 'engine'] LOOP
+        EXECUTE pg_catalog.format('CREATE AGGREGATE %1$s.min(engine.uint8) (SFUNC = engine.uint8_smaller, STYPE = engine.uint8, COMBINEFUNC = engine.uint8_smaller, SORTOP = OPERATOR(pg_catalog.<), PARALLEL = SAFE)', place);
+        EXECUTE pg_catalog.format('CREATE AGGREGATE %1$s.max(engine.uint8) (SFUNC = engine.uint8_larger, STYPE = engine.uint8, COMBINEFUNC = engine.uint8_larger, SORTOP = OPERATOR(pg_catalog.>), PARALLEL = SAFE)', place);
+        FOREACH name IN ARRAY ARRAY['sum', 'avg'] LOOP
+            CONTINUE WHEN place OPERATOR(pg_catalog.=) 'engine' AND name OPERATOR(pg_catalog.=) 'avg';
+            EXECUTE pg_catalog.format('CREATE AGGREGATE %1$s.%2$s(engine.uint8) (SFUNC = engine.uint8_sum_add, STYPE = internal, SSPACE = 24, FINALFUNC = engine.uint8_%2$s, COMBINEFUNC = engine.uint8_sum_combine,
+                SERIALFUNC = engine.uint8_sum_serialize, DESERIALFUNC = engine.uint8_sum_deserialize, MSFUNC = engine.uint8_sum_add, MINVFUNC = engine.uint8_sum_remove, MSTYPE = internal, MSSPACE = 24,
+                MFINALFUNC = engine.uint8_%2$s, PARALLEL = SAFE)', place, name);
+        END LOOP;
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['and', 'or', 'xor'] LOOP
+        EXECUTE pg_catalog.format('CREATE AGGREGATE pg_catalog.bit_%1$s(engine.uint8) (SFUNC = engine.uint8_%1$s, STYPE = engine.uint8, COMBINEFUNC = engine.uint8_%1$s, PARALLEL = SAFE)', name);
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['var_pop', 'var_samp', 'variance', 'stddev_pop', 'stddev_samp', 'stddev'] LOOP
+        EXECUTE pg_catalog.format('CREATE AGGREGATE pg_catalog.%1$s(engine.uint8) (SFUNC = engine.uint8_accum, STYPE = internal, SSPACE = 128, FINALFUNC = pg_catalog.%2$s, COMBINEFUNC = pg_catalog.numeric_combine,
+            SERIALFUNC = pg_catalog.numeric_serialize, DESERIALFUNC = pg_catalog.numeric_deserialize, MSFUNC = engine.uint8_accum, MINVFUNC = engine.uint8_accum_inv, MSTYPE = internal, MSSPACE = 128,
+            MFINALFUNC = pg_catalog.%2$s, PARALLEL = SAFE)', name,
+            'numeric_' OPERATOR(pg_catalog.||) CASE name WHEN 'variance' THEN 'var_samp' WHEN 'stddev' THEN 'stddev_samp' ELSE name END);
+    END LOOP;
+END $$;
+
+-- Ranges, whose canonical form is that of the server's own integer ranges.
+CREATE TYPE engine.uint8range;
+CREATE FUNCTION engine.uint8_range_canonical(engine.uint8range) RETURNS engine.uint8range LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_range_canonical';
+CREATE FUNCTION engine.uint8_distance(engine.uint8, engine.uint8) RETURNS float8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_distance';
+CREATE TYPE engine.uint8range AS RANGE (SUBTYPE = engine.uint8, SUBTYPE_OPCLASS = engine.uint8_ops, CANONICAL = engine.uint8_range_canonical, SUBTYPE_DIFF = engine.uint8_distance, MULTIRANGE_TYPE_NAME = engine.uint8multirange);
+
+CREATE FUNCTION pg_catalog.generate_series(start engine.uint8, stop engine.uint8, step engine.uint8) RETURNS SETOF engine.uint8 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 1000
+BEGIN ATOMIC SELECT engine.uint8(v) FROM pg_catalog.generate_series(engine.numeric(start), engine.numeric(stop), engine.numeric(step)) v; END;
+CREATE FUNCTION pg_catalog.generate_series(start engine.uint8, stop engine.uint8) RETURNS SETOF engine.uint8 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 1000
+BEGIN ATOMIC SELECT engine.uint8(v) FROM pg_catalog.generate_series(engine.numeric(start), engine.numeric(stop)) v; END;

@@ -12,6 +12,7 @@ pub mod planner;
 pub mod scan;
 pub mod storage;
 pub mod table_am;
+mod uint8;
 pub mod vectorised;
 pub mod verify;
 

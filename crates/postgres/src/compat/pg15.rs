@@ -1,11 +1,13 @@
 //! PostgreSQL 15 alone. `since_16` has the same names for all later versions.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
+use pgrx::pg_sys::errcodes::PgSqlErrorCode;
 use pgrx::pg_sys::{
-    self, CommandId, Datum, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId, Oid,
-    PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, Relation, Snapshot, SubTransactionId,
-    TM_FailureData, TM_Result, TableAmRoutine, TransactionId, Tuplesortstate,
+    self, CommandId, Datum, FunctionCallInfo, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId, Oid,
+    PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, RangeBound, RangeType, Relation, Snapshot,
+    SubTransactionId, TM_FailureData, TM_Result, TableAmRoutine, TransactionId, Tuplesortstate,
+    TypeCacheEntry,
 };
 
 /// Identity of a relation's file: tablespace, database, number.
@@ -247,4 +249,27 @@ pub mod tree {
             flags: c_int,
         ) -> *mut Query;
     }
+}
+
+/// Notes an error where the caller of a function wants to be told of it and to go on. No caller does before
+/// version 16.
+///
+/// # Safety
+/// The server's call frame.
+pub unsafe fn note_error(_call: FunctionCallInfo, _code: PgSqlErrorCode, _message: &CStr) -> bool {
+    false
+}
+
+/// A range with these bounds, in the current memory.
+///
+/// # Safety
+/// The entry and the bounds are of one range type.
+pub unsafe fn range_of(
+    _call: FunctionCallInfo,
+    entry: *mut TypeCacheEntry,
+    lower: &mut RangeBound,
+    upper: &mut RangeBound,
+) -> *mut RangeType {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::range_serialize(entry, lower, upper, false) }
 }

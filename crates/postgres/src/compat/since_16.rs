@@ -1,11 +1,13 @@
 //! PostgreSQL 16 and later. `pg15` has the same names.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
+use pgrx::pg_sys::errcodes::PgSqlErrorCode;
 use pgrx::pg_sys::{
-    self, CommandId, Datum, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId, Oid,
-    PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, Relation, Snapshot, SubTransactionId,
-    TM_FailureData, TM_Result, TableAmRoutine, TransactionId, Tuplesortstate,
+    self, CommandId, Datum, FunctionCallInfo, HeapTuple, ItemPointer, List, LockTupleMode, MultiXactId,
+    NodeTag, Oid, PgStat_StatDBEntry, PgStat_StatTabEntry, PgStat_TableStatus, RangeBound, RangeType,
+    Relation, Snapshot, SubTransactionId, TM_FailureData, TM_Result, TableAmRoutine, TransactionId,
+    Tuplesortstate, TypeCacheEntry,
 };
 
 /// Identity of a relation's file: tablespace, database, number.
@@ -248,4 +250,42 @@ pub mod tree {
             flags: c_int,
         ) -> *mut Query;
     }
+}
+
+/// Notes an error where the caller of a function wants to be told of it and to go on. False if it does not:
+/// the error has to be raised. The caller that is told looks at no result.
+///
+/// # Safety
+/// The server's call frame.
+pub unsafe fn note_error(call: FunctionCallInfo, code: PgSqlErrorCode, message: &CStr) -> bool {
+    unsafe extern "C-unwind" {
+        fn errcode(code: c_int) -> c_int;
+    }
+    // SAFETY: the context is null or a node; one of this kind has these fields.
+    unsafe {
+        let context = (*call).context;
+        if context.is_null() || (*context).type_ != NodeTag::T_ErrorSaveContext {
+            return false;
+        }
+        if pg_sys::errsave_start(context, std::ptr::null()) {
+            errcode(code as c_int);
+            pg_sys::errmsg_internal(c"%s".as_ptr(), message.as_ptr());
+            pg_sys::errsave_finish(context, c"uint8".as_ptr(), 0, c"colonnade".as_ptr());
+        }
+        true
+    }
+}
+
+/// A range with these bounds, in the current memory.
+///
+/// # Safety
+/// The entry and the bounds are of one range type.
+pub unsafe fn range_of(
+    call: FunctionCallInfo,
+    entry: *mut TypeCacheEntry,
+    lower: &mut RangeBound,
+    upper: &mut RangeBound,
+) -> *mut RangeType {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::range_serialize(entry, lower, upper, false, (*call).context) }
 }
