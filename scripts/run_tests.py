@@ -24,9 +24,9 @@ writes NAME_M.out, or removes that where it is needed no more. Results are left 
 target/pgN/test-results for another major version than 15.
 
 Programs run as many at a time as there are processors; one with a line ALONE = True, and all in their long
-form, run one after another. A Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1 when
-it may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that prints none of
-them is one test that its exit status decides.
+form, run one after another. A Python test finds `harness` on its path, the staged extension in
+COLONNADE_STAGE, and COLONNADE_LONG=1 when it may take minutes. Each line "ok NAME" or "not ok NAME" it prints
+is one test; a program that prints none of them is one test that its exit status decides.
 """
 
 import argparse

@@ -107,11 +107,13 @@ CALLS = {
     "row_number_to_tid": "SELECT engine.row_number_to_tid(0)", "ensure_am_depends_catalog": "SELECT engine.ensure_am_depends_catalog()",
     "storage_maintenance_stats": "SELECT total_units FROM engine.storage_maintenance_stats('t')",
     "storage_maintenance_recommendation": "SELECT count(*) FROM engine.storage_maintenance_recommendation('t')",
+    # tests/uint8.py has the type's functions.
     "storage_maintenance_auto": "CALL engine.storage_maintenance_auto(dry_run => true)",
 }
 MEMBERS = """
 SELECT proname COLLATE "C" AS name FROM pg_proc WHERE oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
     AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade'))
+    AND proname !~ 'uint8' AND NOT coalesce(to_regtype('engine.uint8') = ANY (prorettype || proargtypes::oid[]), false)
 UNION SELECT relname FROM pg_class WHERE relkind IN ('r', 'v', 'm') AND oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass
     AND classid = 'pg_class'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade')) ORDER BY name"""
 # What pg_dump does not tell of members: that they are members, of whom, and the rights they were made with.

@@ -538,19 +538,18 @@ CREATE TYPE engine.uint8 (INPUT = engine.uint8in, OUTPUT = engine.uint8out, RECE
     INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, CATEGORY = 'N');
 COMMENT ON TYPE engine.uint8 IS 'unsigned integer of 64 bits, 0 to 18446744073709551615';
 
--- Casts that lose nothing are implicit, as bigint's are; a signed integer has to be in the range.
+-- Casts that lose nothing are implicit, as bigint's are. Those from signed integers are not: beside the operators with numeric on one side they would make numeric < integer
+-- ambiguous in every query of the database.
 DO $$
 DECLARE
     other text;
-    way text;
 BEGIN
     FOREACH other IN ARRAY ARRAY['int2', 'int4', 'int8', 'numeric', 'float4', 'float8', 'oid'] LOOP
         EXECUTE pg_catalog.format('CREATE FUNCTION engine.uint8(%1$s) RETURNS engine.uint8 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', ''%1$s_to_uint8''', other);
         EXECUTE pg_catalog.format('CREATE FUNCTION engine.%1$s(engine.uint8) RETURNS %1$s LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', ''uint8_to_%1$s''', other);
-        way := CASE WHEN other IN ('int2', 'int4', 'int8') THEN 'IMPLICIT' ELSE 'ASSIGNMENT' END;
-        EXECUTE pg_catalog.format('CREATE CAST (%1$s AS engine.uint8) WITH FUNCTION engine.uint8(%1$s) AS %2$s', other, way);
-        way := CASE WHEN other IN ('numeric', 'float4', 'float8') THEN 'IMPLICIT' ELSE 'ASSIGNMENT' END;
-        EXECUTE pg_catalog.format('CREATE CAST (engine.uint8 AS %1$s) WITH FUNCTION engine.%1$s(engine.uint8) AS %2$s', other, way);
+        EXECUTE pg_catalog.format('CREATE CAST (%1$s AS engine.uint8) WITH FUNCTION engine.uint8(%1$s) AS ASSIGNMENT', other);
+        EXECUTE pg_catalog.format('CREATE CAST (engine.uint8 AS %1$s) WITH FUNCTION engine.%1$s(engine.uint8) AS %2$s', other,
+            CASE WHEN other IN ('numeric', 'float4', 'float8') THEN 'IMPLICIT' ELSE 'ASSIGNMENT' END);
     END LOOP;
 END $$;
 CREATE CAST (engine.uint8 AS text) WITH INOUT AS ASSIGNMENT;
@@ -630,18 +629,23 @@ CREATE OPERATOR CLASS engine.uint8_bloom_ops FOR TYPE engine.uint8 USING brin FA
     FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, int4), FUNCTION 4 pg_catalog.brin_bloom_union(internal, internal, internal),
     FUNCTION 5 pg_catalog.brin_bloom_options(internal), FUNCTION 11 engine.uint8_hash(engine.uint8);
 
--- The other types in the families. Operators between two of the server's own types stay in the server's families alone, so that plans without the type are as they were.
+-- The other types in the families. The server's own operators between these are in them, too: it sorts and hashes either side of a join of two types by the family of the join's operator.
 DO $$
 DECLARE
     other text;
     hashed text;
     family text;
+    own record;
 BEGIN
     FOREACH other IN ARRAY ARRAY['int2', 'int4', 'int8', 'numeric'] LOOP
         FOREACH family IN ARRAY ARRAY['uint8_ops USING btree', 'uint8_minmax_ops USING brin', 'uint8_minmax_multi_ops USING brin'] LOOP
             EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.%2$s ADD OPERATOR 1 pg_catalog.< (engine.uint8, %1$s), OPERATOR 2 pg_catalog.<= (engine.uint8, %1$s), OPERATOR 3 pg_catalog.= (engine.uint8, %1$s),
                 OPERATOR 4 pg_catalog.>= (engine.uint8, %1$s), OPERATOR 5 pg_catalog.> (engine.uint8, %1$s)', other, family);
         END LOOP;
+        IF other OPERATOR(pg_catalog.<>) 'numeric' THEN
+            EXECUTE pg_catalog.format('CREATE FUNCTION engine.uint8_in_range_%1$s(engine.uint8, engine.uint8, %1$s, bool, bool) RETURNS bool LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', ''uint8_in_range_%1$s''', other);
+            EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.uint8_ops USING btree ADD FUNCTION 3 (engine.uint8, %1$s) engine.uint8_in_range_%1$s(engine.uint8, engine.uint8, %1$s, bool, bool)', other);
+        END IF;
         EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.uint8_ops USING btree ADD OPERATOR 1 pg_catalog.< (%1$s, engine.uint8), OPERATOR 2 pg_catalog.<= (%1$s, engine.uint8),
             OPERATOR 3 pg_catalog.= (%1$s, engine.uint8), OPERATOR 4 pg_catalog.>= (%1$s, engine.uint8), OPERATOR 5 pg_catalog.> (%1$s, engine.uint8),
             FUNCTION 1 (engine.uint8, %1$s) engine.uint8_cmp_%1$s(engine.uint8, %1$s), FUNCTION 1 (%1$s, engine.uint8) engine.%1$s_cmp_uint8(%1$s, engine.uint8)', other);
@@ -649,6 +653,16 @@ BEGIN
         EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.uint8_hash_ops USING hash ADD OPERATOR 1 pg_catalog.= (engine.uint8, %1$s), OPERATOR 1 pg_catalog.= (%1$s, engine.uint8),
             FUNCTION 1 (%1$s, %1$s) %2$s(%1$s), FUNCTION 2 (%1$s, %1$s) %3$s(%1$s, int8)', other, hashed,
             CASE other WHEN 'numeric' THEN 'engine.uint8_hash_extended' ELSE hashed OPERATOR(pg_catalog.||) 'extended' END);
+    END LOOP;
+    FOR own IN SELECT a.amname, pg_catalog.format('OPERATOR %s pg_catalog.%s (%s, %s)', m.amopstrategy, o.oprname, m.amoplefttype::regtype, m.amoprighttype::regtype) AS member
+               FROM pg_catalog.pg_amop m JOIN pg_catalog.pg_operator o ON o.oid OPERATOR(pg_catalog.=) m.amopopr JOIN pg_catalog.pg_opfamily f ON f.oid OPERATOR(pg_catalog.=) m.amopfamily
+               JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) f.opfmethod
+               WHERE a.amname IN ('btree', 'hash') AND f.opfname IN ('integer_ops', 'numeric_ops') AND f.opfnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::regnamespace
+               UNION ALL
+               SELECT 'btree', pg_catalog.format('FUNCTION 1 (%1$s, %2$s) %3$s(%1$s, %2$s)', p.amproclefttype::regtype, p.amprocrighttype::regtype, p.amproc)
+               FROM pg_catalog.pg_amproc p JOIN pg_catalog.pg_opfamily f ON f.oid OPERATOR(pg_catalog.=) p.amprocfamily JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) f.opfmethod
+               WHERE a.amname OPERATOR(pg_catalog.=) 'btree' AND f.opfname IN ('integer_ops', 'numeric_ops') AND f.opfnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::regnamespace AND p.amprocnum OPERATOR(pg_catalog.=) 1 LOOP
+        EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.%s USING %s ADD %s', CASE own.amname WHEN 'btree' THEN 'uint8_ops' ELSE 'uint8_hash_ops' END, own.amname, own.member);
     END LOOP;
 END $$;
 

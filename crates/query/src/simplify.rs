@@ -44,7 +44,7 @@ fn visit(plan: &mut Plan) {
 /// Types whose equal values are the same value.
 const fn is_identity(logical: LogicalType) -> bool {
     use LogicalType as T;
-    matches!(logical, T::Bool | T::Int16 | T::Int32 | T::Int64 | T::Date | T::Timestamp)
+    matches!(logical, T::Bool | T::Int16 | T::Int32 | T::Int64 | T::UInt64 | T::Date | T::Timestamp)
 }
 
 /// The keys that make groups, and each of all keys computed of their values.

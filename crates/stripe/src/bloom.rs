@@ -31,7 +31,8 @@ pub fn hash_scalar(logical: LogicalType, value: &Scalar) -> Option<u64> {
             | LogicalType::Int32
             | LogicalType::Int64
             | LogicalType::Date
-            | LogicalType::Timestamp,
+            | LogicalType::Timestamp
+            | LogicalType::UInt64,
             Scalar::Int(value),
         ) => Some(hash_int(*value)),
         (

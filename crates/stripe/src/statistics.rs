@@ -280,7 +280,8 @@ fn read_scalar(logical: LogicalType, scales: Option<Scales>, cursor: &mut Reader
         | LogicalType::Int32
         | LogicalType::Int64
         | LogicalType::Date
-        | LogicalType::Timestamp => Scalar::Int(
+        | LogicalType::Timestamp
+        | LogicalType::UInt64 => Scalar::Int(
             i64::try_from(cursor.signed()?).map_err(|_| Error::corrupt("integer bound past 64 bits"))?,
         ),
         LogicalType::Float32 => Scalar::Float(f64::from(f32::from_le_bytes(cursor.array()?))),

@@ -34,5 +34,5 @@ pub use predicate::{CompareOp, Predicate};
 pub use resolved::Resolved;
 pub use scalar::Scalar;
 pub use selection::Selection;
-pub use types::{LogicalType, PhysicalType};
+pub use types::{LogicalType, PhysicalType, held, unsigned};
 pub use vector::{Dictionary, FixedBytes, Values, Vector};

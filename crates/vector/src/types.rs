@@ -5,7 +5,7 @@
 //!
 //! | type | equality | order |
 //! | --- | --- | --- |
-//! | Bool, Int*, Date, Timestamp | of the integer | of the integer (host infinities are the extreme integers) |
+//! | Bool, Int*, UInt64, Date, Timestamp | of the integer | of the integer (host infinities are the extreme integers) |
 //! | Float32, Float64 | -0 = 0, NaN = NaN | NaN above everything |
 //! | Numeric | of the value, display scale ignored | of the value; NaN and infinities only in the side lane |
 //! | Uuid, FixedBytes, Text, Bytes | bytewise | bytewise (a host collation may order text otherwise) |
@@ -39,6 +39,8 @@ pub enum LogicalType {
     FixedBytes(u16),
     /// Values of any width in bytes that the format does not interpret.
     Bytes,
+    /// Unsigned integer, 64 bits. It is held less 2^63 as a signed one, so that both have one order.
+    UInt64,
 }
 
 /// The width and kind that values are held in.
@@ -64,6 +66,16 @@ pub enum PhysicalType {
     Numeric,
 }
 
+/// The unsigned integer that a signed one stands for in a vector of `LogicalType::UInt64`.
+pub const fn unsigned(held: i64) -> u64 {
+    held.cast_unsigned() ^ (1 << 63)
+}
+
+/// What stands for an unsigned integer in a vector of `LogicalType::UInt64`.
+pub const fn held(value: u64) -> i64 {
+    (value ^ (1 << 63)).cast_signed()
+}
+
 impl LogicalType {
     /// The physical type that builders and decoders use for this logical type.
     pub const fn physical(self) -> PhysicalType {
@@ -71,7 +83,7 @@ impl LogicalType {
             Self::Bool => PhysicalType::Bool,
             Self::Int16 => PhysicalType::Int16,
             Self::Int32 | Self::Date => PhysicalType::Int32,
-            Self::Int64 | Self::Timestamp => PhysicalType::Int64,
+            Self::Int64 | Self::Timestamp | Self::UInt64 => PhysicalType::Int64,
             Self::Float32 => PhysicalType::Float32,
             Self::Float64 => PhysicalType::Float64,
             Self::Uuid => PhysicalType::Fixed(16),
@@ -97,6 +109,7 @@ impl LogicalType {
             Self::Text => 11,
             Self::FixedBytes(_) => 12,
             Self::Bytes => 13,
+            Self::UInt64 => 14,
         }
     }
 
@@ -116,6 +129,7 @@ impl LogicalType {
             11 => Self::Text,
             12 => Self::FixedBytes(width),
             13 => Self::Bytes,
+            14 => Self::UInt64,
             _ => return None,
         })
     }

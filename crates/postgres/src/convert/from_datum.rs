@@ -88,6 +88,9 @@ impl ColumnWriter {
                 (LogicalType::Int64 | LogicalType::Timestamp, _) => {
                     each(rows, builder, |b, d| b.push_i64(d.value() as i64));
                 }
+                (_, Shape::Unsigned) => {
+                    each(rows, builder, |b, d| b.push_i64(vector::held(d.value() as u64)));
+                }
                 (LogicalType::Float32, _) => {
                     each(rows, builder, |b, d| b.push_f32(f32::from_bits(d.value() as u32)));
                 }

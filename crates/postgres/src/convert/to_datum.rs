@@ -91,6 +91,7 @@ impl ColumnReader {
     pub fn datum(&mut self, value: Single<'_>) -> (Datum, bool) {
         let by_value = matches!(self.kind.shape, Shape::ByValue(_));
         let built = match value {
+            Single::Int(v) if self.kind.shape == Shape::Unsigned => Some(Datum::from(vector::unsigned(v))),
             Single::Int(v) if by_value => Some(Datum::from(v as isize)),
             Single::Float32(v) if by_value => Some(Datum::from(v.to_bits().cast_signed() as isize)),
             Single::Float64(v) if by_value => Some(Datum::from(v.to_bits())),
@@ -222,6 +223,9 @@ impl ColumnReader {
             (Values::Int32(v), Shape::ByValue(_)) => {
                 each(rows, out, |row| Datum::from(v.get(row).copied().unwrap_or(0) as isize))
             }
+            (Values::Int64(v), Shape::Unsigned) => {
+                each(rows, out, |row| Datum::from(vector::unsigned(v.get(row).copied().unwrap_or(0))))
+            }
             (Values::Int64(v), Shape::ByValue(_)) => {
                 each(rows, out, |row| Datum::from(v.get(row).copied().unwrap_or(0) as isize))
             }
@@ -309,6 +313,7 @@ fn build(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option
         Values::Bool(v) if by_value => Datum::from(usize::from(v.get(row))),
         Values::Int16(v) if by_value => Datum::from(isize::from(*v.get(row)?)),
         Values::Int32(v) if by_value => Datum::from(*v.get(row)? as isize),
+        Values::Int64(v) if shape == Shape::Unsigned => Datum::from(vector::unsigned(*v.get(row)?)),
         Values::Int64(v) if by_value => Datum::from(*v.get(row)? as isize),
         Values::Float32(v) if by_value => Datum::from(v.get(row)?.to_bits().cast_signed() as isize),
         Values::Float64(v) if by_value => Datum::from(v.get(row)?.to_bits()),
@@ -321,7 +326,7 @@ fn build(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option
             Shape::Varlena { short, .. } => varlena(arena, v.get(row), short),
             Shape::Fixed(width) => padded(arena, v.get(row), usize::from(width)),
             Shape::CString => padded(arena, v.get(row), v.get(row).len() + 1),
-            Shape::ByValue(_) => return None,
+            Shape::ByValue(_) | Shape::Unsigned => return None,
         },
         Values::Numeric(v) if matches!(shape, Shape::Varlena { .. }) => numeric_datum(arena, v, row),
         _ => return None,

@@ -15,12 +15,16 @@ use vector::LogicalType;
 
 use crate::compat;
 use crate::host::numbers::NumberMap;
+use crate::host::own_type;
 
 /// How the server holds a value of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// In the Datum itself: 1, 2, 4 or 8 bytes, sign-extended.
     ByValue(u8),
+    /// In the Datum itself: an unsigned integer of 8 bytes, of which vectors hold what stands for it
+    /// (`vector::held`).
+    Unsigned,
     /// A pointer to this many bytes.
     Fixed(u16),
     /// A pointer to a value with a length word.
@@ -116,6 +120,7 @@ fn shape_of(attribute: &pg_sys::FormData_pg_attribute, type_oid: Oid) -> Shape {
                 ),
         },
         -2 => Shape::CString,
+        8 if attribute.attbyval && own_type::is_uint8(type_oid) => Shape::Unsigned,
         len if attribute.attbyval => Shape::ByValue(u8::try_from(len).unwrap_or(8)),
         len => Shape::Fixed(u16::try_from(len).unwrap_or(1).max(1)),
     }
@@ -137,6 +142,7 @@ fn logical_of(type_oid: Oid, shape: Shape) -> LogicalType {
             LogicalType::Text
         }
         (pg_sys::NAMEOID, Shape::Fixed(_)) => LogicalType::Text,
+        (_, Shape::Unsigned) => LogicalType::UInt64,
         (_, Shape::ByValue(width)) => LogicalType::FixedBytes(u16::from(width)),
         (_, Shape::Fixed(width)) => LogicalType::FixedBytes(width),
         (_, Shape::Varlena { .. } | Shape::CString) => LogicalType::Bytes,

@@ -12,6 +12,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::{foreign_order, user_functions};
+use crate::host::own_type;
 use crate::host::tree::{self, Node};
 
 /// Functions that are not marked as what they do. `pg_get_ruledef` (both forms) runs queries.
@@ -38,7 +39,7 @@ fn brings_others(kind: Oid) -> bool {
         // A literal whose type is not known.
         pg_sys::TYPTYPE_PSEUDO if kind == pg_sys::UNKNOWNOID => false,
         pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO => true,
-        _ => kind.to_u32() >= pg_sys::FirstNormalObjectId,
+        _ => kind.to_u32() >= pg_sys::FirstNormalObjectId && !own_type::is_uint8(kind),
     };
     // A built-in type without an order of its own may have one of a user's.
     runs_others || foreign_order::is_of(kind)

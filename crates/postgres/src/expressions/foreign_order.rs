@@ -8,6 +8,7 @@
 use pgrx::pg_sys::{self, Oid};
 
 use crate::compat;
+use crate::host::own_type;
 use crate::host::tree::{Expression, Node};
 
 /// Whether comparing or hashing values of a type, or of what it is made of, calls functions that are not
@@ -63,8 +64,11 @@ fn columns_of(kind: Oid) -> Option<Vec<Oid>> {
     }
 }
 
-/// Of any other type, by its default operator classes.
+/// Of any other type, by its default operator classes. Those of our own type are as good as built in.
 fn is_of_class(kind: Oid) -> bool {
+    if own_type::is_uint8(kind) {
+        return false;
+    }
     let flags = pg_sys::TYPECACHE_EQ_OPR
         | pg_sys::TYPECACHE_CMP_PROC
         | pg_sys::TYPECACHE_HASH_PROC
@@ -79,7 +83,9 @@ fn is_of_class(kind: Oid) -> bool {
 /// its operators do not show.
 pub fn compares(node: Node<'_>) -> bool {
     match node.expression() {
-        Expression::ScalarArrayOpExpr(test) => !is_built_in(test.hashfuncid),
+        Expression::ScalarArrayOpExpr(test) => {
+            !is_built_in(test.hashfuncid) && !own_type::is_own_function(test.hashfuncid)
+        }
         Expression::RowCompareExpr(rows) => !rows.families().iter().all(is_built_in),
         _ => false,
     }

@@ -15,6 +15,7 @@ use pgrx::pg_sys::{self, Datum, FmgrHookEventType, FmgrInfo, Oid, SysCacheIdenti
 
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::hooks::Chain;
+use crate::host::own_type;
 
 /// The languages `internal` and `c` (pg_language.dat).
 const INTERNAL: u32 = 12;
@@ -60,13 +61,16 @@ unsafe fn is_in_c(function: Oid) -> bool {
     }
 }
 
-/// Whether a function is the server's own, and not a query written in SQL.
+/// Whether a function is the server's own, and not a query written in SQL, or one of ours.
 ///
 /// # Safety
 /// As `is_in_c`.
 pub unsafe fn is_built_in(function: Oid) -> bool {
-    // SAFETY: in a transaction.
-    function.to_u32() < pg_sys::FirstNormalObjectId && unsafe { is_in_c(function) }
+    match function.to_u32() < pg_sys::FirstNormalObjectId {
+        // SAFETY: in a transaction.
+        true => unsafe { is_in_c(function) },
+        false => own_type::is_own_function(function),
+    }
 }
 
 /// Does something during which a call of a user's function raises an ERROR. Returns the result, and whether

@@ -34,6 +34,7 @@ pub mod identity;
 pub mod memory;
 pub mod nesting;
 pub mod numbers;
+pub mod own_type;
 pub mod partition_pruning;
 pub mod predicate_locks;
 pub mod random;

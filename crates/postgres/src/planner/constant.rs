@@ -62,6 +62,8 @@ pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: O
             // SAFETY: the caller's datum.
             unsafe { integer(column, op, value, value_type, range) }
         }
+        // SAFETY: the caller's datum.
+        Kind::Unsigned(own) => unsafe { unsigned(column, op, value, value_type, own) },
         Kind::Float32 | Kind::Float64 => exact(Scalar::Float(float(value, value_type))),
         Kind::Date => date(column, op, value, value_type),
         Kind::Timestamp => timestamp(column, op, value, value_type),
@@ -154,6 +156,34 @@ unsafe fn integer(
             true,
             range,
         ),
+    }
+}
+
+/// A column of unsigned integers against a number, in terms of what vectors hold for it.
+///
+/// # Safety
+/// The datum is a valid value of `value_type`.
+unsafe fn unsigned(column: Column, op: CompareOp, value: Datum, value_type: Oid, own: Oid) -> Resolved {
+    const ZERO: i128 = 1 << 63;
+    let whole = |value: i128, is_whole| {
+        Resolved::of_integers(position(column), op, value - ZERO, is_whole, (i64::MIN, i64::MAX))
+    };
+    match value_type {
+        _ if value_type == own => whole(i128::from(value.value() as u64), true),
+        pg_sys::NUMERICOID => {
+            // SAFETY: a value of a variable-length type.
+            let decimal = numeric::decode(&unsafe { varlena::bytes_of(value) });
+            // What is far beyond the column's values stays beyond them.
+            let unit = decimal.and_then(|decimal| Some((decimal, power_of_ten(decimal.scale)?)));
+            match unit {
+                Some((decimal, unit)) => {
+                    let floor = decimal.unscaled.div_euclid(unit).clamp(-(1 << 100), 1 << 100);
+                    whole(floor, decimal.unscaled.rem_euclid(unit) == 0)
+                }
+                None => Resolved::weaker(not_null(column)),
+            }
+        }
+        _ => whole(i128::from(small_integer(value, value_type)), true),
     }
 }
 

@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 use vector::CompareOp;
 
 use crate::host::collation::orders_bytewise;
+use crate::host::own_type;
 use crate::host::tree::{Expression, Node};
 
 /// What a column's values are, as far as comparisons care.
@@ -36,6 +37,8 @@ pub enum Kind {
     Numeric,
     /// Sixteen bytes.
     Uuid,
+    /// Unsigned 64-bit integers: `engine.uint8`, of this OID.
+    Unsigned(Oid),
     /// Text and varchar.
     Text,
     /// char(n), stored padded to this many characters.
@@ -134,6 +137,7 @@ fn kind_of(type_oid: Oid, typmod: i32) -> Kind {
             _ => Kind::Other,
         },
         pg_sys::BYTEAOID => Kind::Bytea,
+        _ if own_type::is_uint8(base) => Kind::Unsigned(base),
         _ => Kind::Other,
     }
 }
@@ -148,6 +152,9 @@ fn takes(kind: Kind, value_type: Oid) -> bool {
             INTEGERS.contains(&value_type) || [pg_sys::NUMERICOID, pg_sys::FLOAT8OID].contains(&value_type)
         }
         Kind::Int64 => INTEGERS.contains(&value_type) || value_type == pg_sys::NUMERICOID,
+        Kind::Unsigned(own) => {
+            INTEGERS.contains(&value_type) || [pg_sys::NUMERICOID, own].contains(&value_type)
+        }
         Kind::Float32 | Kind::Float64 => [pg_sys::FLOAT4OID, pg_sys::FLOAT8OID].contains(&value_type),
         Kind::Date | Kind::Timestamp | Kind::TimestampTz => {
             [pg_sys::DATEOID, pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID].contains(&value_type)
@@ -212,6 +219,7 @@ const fn own_type(kind: Kind) -> Oid {
         Kind::TimestampTz => pg_sys::TIMESTAMPTZOID,
         Kind::Numeric => pg_sys::NUMERICOID,
         Kind::Uuid => pg_sys::UUIDOID,
+        Kind::Unsigned(own) => own,
         Kind::Text => pg_sys::TEXTOID,
         Kind::Padded(_) => pg_sys::BPCHAROID,
         Kind::Bytea => pg_sys::BYTEAOID,
@@ -281,8 +289,8 @@ pub fn operator_on(
     understood.then_some((column, Operator::Compare { op, value_type }))
 }
 
-/// The built-in family that has an operator, and its comparison there by strategy number. `<>` is found by
-/// its negator.
+/// The built-in family that has an operator, or that of our own type, and its comparison there by strategy
+/// number. `<>` is found by its negator.
 pub fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
     let families: [u32; 11] = [
         pg_sys::INTEGER_BTREE_FAM_OID.to_u32(),
@@ -309,7 +317,11 @@ pub fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
             _ => None,
         }
     };
-    let find = |op: Oid| families.iter().find_map(|&family| Some((family, strategy_in(op, family)?)));
+    let own = || own_type::uint8_family().filter(|_| opno.to_u32() >= pg_sys::FirstNormalObjectId);
+    let find = |op: Oid| {
+        let mut families = families.into_iter().chain(own().map(Oid::to_u32));
+        families.find_map(|family| Some((family, strategy_in(op, family)?)))
+    };
     find(opno).or_else(|| {
         // SAFETY: a catalog look-up.
         let negator = unsafe { pg_sys::get_negator(opno) };

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use pgrx::pg_sys::{self, Datum, Oid, SortSupport};
 
 use super::call::{Numeric, strict_functions};
+use crate::host::error::{self, PgSqlErrorCode};
 
 unsafe extern "C" {
     fn hash_bytes_uint32(k: u32) -> u32;
@@ -132,12 +133,33 @@ strict_functions! {
         Datum::null()
     }
 
-    /// Whether `value` is within `offset` of `base` on the side that `is_before` says, as frames of windows ask.
     fn uint8_in_range(value: u64, base: u64, offset: u64, is_before: bool, is_less: bool) -> bool {
-        let (value, base, offset) = (i128::from(value), i128::from(base), i128::from(offset));
-        let border = if is_before { base - offset } else { base + offset };
-        if is_less { value <= border } else { value >= border }
+        in_range((value, base), offset.into(), is_before, is_less)
     }
+    fn uint8_in_range_int2(value: u64, base: u64, offset: i16, is_before: bool, is_less: bool) -> bool {
+        in_range((value, base), offset.into(), is_before, is_less)
+    }
+    fn uint8_in_range_int4(value: u64, base: u64, offset: i32, is_before: bool, is_less: bool) -> bool {
+        in_range((value, base), offset.into(), is_before, is_less)
+    }
+    fn uint8_in_range_int8(value: u64, base: u64, offset: i64, is_before: bool, is_less: bool) -> bool {
+        in_range((value, base), offset.into(), is_before, is_less)
+    }
+}
+
+/// Whether a value is within `offset` of a base on the side that `is_before` says, as frames of windows ask.
+fn in_range((value, base): (u64, u64), offset: i128, is_before: bool, is_less: bool) -> bool {
+    if offset < 0 {
+        error::raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PRECEDING_OR_FOLLOWING_SIZE,
+            "invalid preceding or following size in window function",
+            "",
+            "",
+        );
+    }
+    let (value, base) = (i128::from(value), i128::from(base));
+    let border = if is_before { base - offset } else { base + offset };
+    if is_less { value <= border } else { value >= border }
 }
 
 /// What the server's hash function of numeric gives.

@@ -15,6 +15,7 @@ use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::aggregate::{self as aggregates, Definition};
 use crate::expressions::{calls, foreign_order};
 use crate::host::catalogs;
+use crate::host::own_type;
 use crate::host::tree::Typed;
 use crate::vectorised::attempt::{attempt, batch};
 
@@ -67,7 +68,8 @@ impl ServerAggregate {
     /// # Safety
     /// The node is part of a finished plan; that and the current memory outlive the result.
     pub unsafe fn new(call: Typed<'_, pg_sys::Aggref>, name: String) -> Option<Arc<Self>> {
-        let built_in = call.aggfnoid.to_u32() < pg_sys::FirstNormalObjectId;
+        let built_in = call.aggfnoid.to_u32() < pg_sys::FirstNormalObjectId
+            || own_type::uint8_function(call.aggfnoid).is_some();
         // SAFETY: catalog look-ups.
         let definition = unsafe { aggregates::definition(call.aggfnoid)? };
         if !built_in

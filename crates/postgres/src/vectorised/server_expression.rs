@@ -19,6 +19,7 @@ use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::{calls, foreign_order};
 use crate::host::catalogs;
 use crate::host::identity::Identity;
+use crate::host::own_type;
 use crate::host::tree::{self, Node};
 use crate::vectorised::attempt::{self, Results};
 
@@ -176,7 +177,7 @@ unsafe extern "C-unwind" fn is_forbidden(node: *mut pg_sys::Node, data: *mut c_v
 
 #[pg_guard]
 unsafe extern "C-unwind" fn may_not_call(function: Oid, _data: *mut c_void) -> bool {
-    let built_in = function.to_u32() < pg_sys::FirstNormalObjectId;
+    let built_in = function.to_u32() < pg_sys::FirstNormalObjectId || own_type::is_own_function(function);
     // SAFETY: catalog look-ups.
     unsafe { !built_in || !catalogs::may_execute(function) || pg_sys::get_func_retset(function) }
 }

@@ -227,6 +227,7 @@ fn type_name(logical: LogicalType) -> &'static str {
         T::Int16 => "smallint",
         T::Int32 => "integer",
         T::Int64 => "bigint",
+        T::UInt64 => "uint8",
         T::Float32 => "real",
         T::Float64 => "double precision",
         T::Date => "date",
@@ -248,6 +249,9 @@ fn literal(value: &Vector) -> String {
         Values::Bool(bits) => texts(&mut bits.iter().map(|bit| bit.to_string())),
         Values::Int16(values) => texts(&mut values.iter().map(ToString::to_string)),
         Values::Int32(values) => texts(&mut values.iter().map(ToString::to_string)),
+        Values::Int64(values) if value.logical == LogicalType::UInt64 => {
+            texts(&mut values.iter().map(|&held| vector::unsigned(held).to_string()))
+        }
         Values::Int64(values) => texts(&mut values.iter().map(ToString::to_string)),
         Values::Float32(values) => texts(&mut values.iter().map(ToString::to_string)),
         Values::Float64(values) => texts(&mut values.iter().map(ToString::to_string)),

@@ -159,7 +159,7 @@ pub enum Function {
 impl Function {
     /// True where some values of arguments of these types are an error of the query (`Error::Sql`).
     pub fn can_raise(self, arguments: &[LogicalType]) -> bool {
-        use LogicalType::{Bool, Date, Float32, Float64, Int16, Int32, Int64, Numeric, Timestamp};
+        use LogicalType::{Bool, Date, Float32, Float64, Int16, Int32, Int64, Numeric, Timestamp, UInt64};
         match self {
             Self::Add | Self::Subtract | Self::Multiply => !arguments.contains(&Numeric),
             Self::Negate | Self::Absolute => !matches!(arguments, [Numeric | Float32 | Float64]),
@@ -169,7 +169,7 @@ impl Function {
                 (_, Numeric)
                     | ([Bool | Int16], Int32 | Int64)
                     | ([Int32], Int64)
-                    | ([Int16 | Int32 | Int64], Float32 | Float64)
+                    | ([Int16 | Int32 | Int64 | UInt64], Float32 | Float64)
                     | ([Float32], Float64)
                     | ([Numeric], Float32 | Float64)
                     | ([Timestamp], Date)

@@ -72,6 +72,7 @@ impl KeyCodes {
                 | LogicalType::Int64
                 | LogicalType::Date
                 | LogicalType::Timestamp
+                | LogicalType::UInt64
                 | LogicalType::Numeric => Kind::Int(Ints::default()),
                 LogicalType::Text | LogicalType::Bytes => Kind::Text(Box::new(Texts {
                     values: RowSet::new(&[*logical]),

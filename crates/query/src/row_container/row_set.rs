@@ -54,7 +54,7 @@ impl RowSet {
     pub fn new(types: &[LogicalType]) -> Self {
         let is_int = |logical: &LogicalType| {
             use LogicalType as T;
-            matches!(logical, T::Int16 | T::Int32 | T::Int64 | T::Date | T::Timestamp)
+            matches!(logical, T::Int16 | T::Int32 | T::Int64 | T::UInt64 | T::Date | T::Timestamp)
         };
         let ints = types.iter().all(is_int);
         Self {

@@ -34,7 +34,7 @@ impl Random {
 
 pub const LAYOUTS: [Layout; 2] = [Layout::Columns, Layout::Blocks];
 
-pub const TYPES: [LogicalType; 15] = [
+pub const TYPES: [LogicalType; 16] = [
     LogicalType::Bool,
     LogicalType::Int16,
     LogicalType::Int32,
@@ -50,6 +50,7 @@ pub const TYPES: [LogicalType; 15] = [
     LogicalType::FixedBytes(6),
     LogicalType::FixedBytes(24),
     LogicalType::Bytes,
+    LogicalType::UInt64,
 ];
 
 /// How the values of a column are distributed.
@@ -139,7 +140,7 @@ pub fn column(random: &mut Random, logical: LogicalType, shape: Shape, rows: usi
             LogicalType::Bool => builder.push_bool(raw % 2 != 0),
             LogicalType::Int16 => builder.push_i16(raw as i16),
             LogicalType::Int32 | LogicalType::Date => builder.push_i32(raw as i32),
-            LogicalType::Int64 | LogicalType::Timestamp => builder.push_i64(raw),
+            LogicalType::Int64 | LogicalType::Timestamp | LogicalType::UInt64 => builder.push_i64(raw),
             LogicalType::Float32 => builder.push_f32(float(random, shape, row) as f32),
             LogicalType::Float64 => builder.push_f64(float(random, shape, row)),
             LogicalType::Numeric => match (shape, random.below(50)) {

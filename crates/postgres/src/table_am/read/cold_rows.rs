@@ -157,7 +157,7 @@ fn width(logical: LogicalType) -> Option<u16> {
         LogicalType::Bool => 1,
         LogicalType::Int16 => 2,
         LogicalType::Int32 | LogicalType::Date | LogicalType::Float32 => 4,
-        LogicalType::Int64 | LogicalType::Timestamp | LogicalType::Float64 => 8,
+        LogicalType::Int64 | LogicalType::UInt64 | LogicalType::Timestamp | LogicalType::Float64 => 8,
         LogicalType::Uuid => 16,
         LogicalType::FixedBytes(width) => width,
         _ => return None,

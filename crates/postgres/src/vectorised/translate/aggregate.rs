@@ -14,6 +14,7 @@ use vector::LogicalType;
 use super::expressions::{self, call};
 use super::scope::Scope;
 use super::{Context, decline, kept, keys, percentiles, sort, types};
+use crate::host::own_type;
 use crate::host::tree::Typed;
 use crate::vectorised::server_aggregate::ServerAggregate;
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -66,6 +67,23 @@ pub fn function(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
         p::F_BOOL_AND | p::F_EVERY => (A::BoolAnd, None),
         p::F_BOOL_OR => (A::BoolOr, None),
         _ => return variance(oid),
+    })
+}
+
+/// Aggregates over `engine.uint8`.
+pub fn of_uint8(oid: Oid) -> Option<(AggregateFunction, Option<LogicalType>)> {
+    use AggregateFunction as A;
+    let numeric = Some(LogicalType::Numeric);
+    Some(match own_type::uint8_function(oid)?.as_str() {
+        "sum" => (A::Sum, None),
+        "avg" => (A::Avg, None),
+        "min" => (A::Min, None),
+        "max" => (A::Max, None),
+        "variance" | "var_samp" => (A::VarSamp, numeric),
+        "var_pop" => (A::VarPop, numeric),
+        "stddev" | "stddev_samp" => (A::StddevSamp, numeric),
+        "stddev_pop" => (A::StddevPop, numeric),
+        _ => return None,
     })
 }
 
@@ -139,7 +157,8 @@ fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
 /// the input's own order.
 pub(super) fn depends_on_order(call: &pg_sys::Aggref) -> bool {
     let oid = call.aggfnoid.to_u32();
-    let any = function(oid).is_some() || regression(oid).is_some() || call.aggkind as u8 != b'n';
+    let known = || function(oid).or_else(|| regression(oid)).or_else(|| of_uint8(call.aggfnoid));
+    let any = call.aggkind as u8 != b'n' || known().is_some();
     !has_order(call) && !any
 }
 
@@ -295,7 +314,7 @@ fn known(
         pg_sys::F_PERCENTILE_CONT_FLOAT8_FLOAT8 => AggregateFunction::PercentileCont,
         pg_sys::F_MODE => return Ok(Some((AggregateFunction::Mode, None))),
         pg_sys::F_STRING_AGG_TEXT_TEXT => return Ok(Some((AggregateFunction::StringAgg, None))),
-        _ => return Ok(function(oid).or_else(|| regression(oid))),
+        _ => return Ok(function(oid).or_else(|| regression(oid)).or_else(|| of_uint8(call.aggfnoid))),
     };
     Ok(match percentiles::direct(context, call)? {
         // The direct argument is a float8.

@@ -187,7 +187,7 @@ fn which(oid: pg_sys::Oid, arguments: &mut Vec<Expression>) -> Result<WindowFunc
         p::F_LAST_VALUE => W::LastValue,
         p::F_NTH_VALUE => W::NthValue,
         p::F_STRING_AGG_TEXT_TEXT => W::Aggregate(AggregateFunction::StringAgg),
-        number => match aggregate::function(number) {
+        number => match aggregate::function(number).or_else(|| over_uint8(oid)) {
             Some((function, cast)) => {
                 if let Some(to) = cast {
                     let cast = |value| call(query::Function::Cast(to), vec![value], to);
@@ -197,6 +197,15 @@ fn which(oid: pg_sys::Oid, arguments: &mut Vec<Expression>) -> Result<WindowFunc
             }
             None => return decline(format!("window function {}", super::functions::name_of(oid))),
         },
+    })
+}
+
+/// Aggregates over `engine.uint8`, whose sums are those of numerics here.
+fn over_uint8(oid: pg_sys::Oid) -> Option<(AggregateFunction, Option<LogicalType>)> {
+    use AggregateFunction as A;
+    Some(match aggregate::of_uint8(oid)? {
+        (function @ (A::Sum | A::Avg), _) => (function, Some(LogicalType::Numeric)),
+        found => found,
     })
 }
 

@@ -1,6 +1,8 @@
 //! Casts among numbers. Called for `Function::Cast`.
 
-use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, power_of_ten};
+use vector::{
+    Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, power_of_ten, unsigned,
+};
 
 use super::lanes::{Native, WRONG_TYPE, any_fails, decimals, lane, one};
 use super::numeric::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, rounded};
@@ -11,7 +13,7 @@ use crate::{Error, Result, SqlError};
 
 /// A cast between these types.
 pub(super) fn compile(from: LogicalType, to: LogicalType) -> Option<Picked> {
-    use LogicalType::{Bool, Date, Float32, Float64, Int16, Int32, Int64, Numeric, Timestamp};
+    use LogicalType::{Bool, Date, Float32, Float64, Int16, Int32, Int64, Numeric, Timestamp, UInt64};
     macro_rules! plain {
         ($from:ty, $to:ty, $f:expr) => {
             Some((
@@ -47,6 +49,8 @@ pub(super) fn compile(from: LogicalType, to: LogicalType) -> Option<Picked> {
         (Int16, Float64) => plain!(i16, f64, f64::from),
         (Int32, Float64) => plain!(i32, f64, f64::from),
         (Int64, Float64) => plain!(i64, f64, |v| v as f64),
+        (UInt64, Float32) => plain!(i64, f32, |v| unsigned(v) as f32),
+        (UInt64, Float64) => plain!(i64, f64, |v| unsigned(v) as f64),
         (Float32, Float64) => plain!(f32, f64, f64::from),
         (Float64, Float32) => Some((
             Box::new(|a: &[Value], rows: usize, valid: Option<&Bitmap>| {
@@ -64,6 +68,9 @@ pub(super) fn compile(from: LogicalType, to: LogicalType) -> Option<Picked> {
         (Float64, Int64) => checked!(f64, i64, BIG, |v| whole(v, -TWO_63, TWO_63, |v| v as i64)),
         (Int16 | Int32 | Int64, Numeric) => {
             Some((Box::new(|a: &[Value], _: usize, _: Option<&Bitmap>| numeric(a)), 1))
+        }
+        (UInt64, Numeric) => {
+            Some((Box::new(|a: &[Value], _: usize, _: Option<&Bitmap>| unsigned_numeric(a)), 1))
         }
         (Float32, Numeric) => Some((
             Box::new(|a: &[Value], rows: usize, valid: Option<&Bitmap>| {
@@ -174,6 +181,19 @@ fn numeric(arguments: &[Value]) -> Result<Output> {
         }
         _ => return Err(WRONG_TYPE),
     };
+    let values = NumericValues { ints, scale: 0, display: DisplayScales::Constant(0), side: Vec::new() };
+    Ok(Output { values: Values::Numeric(values), validity: None, bounds: Some(range) })
+}
+
+/// Unsigned integers as decimals: scale and display scale 0.
+fn unsigned_numeric(arguments: &[Value]) -> Result<Output> {
+    let Values::Int64(values) = &one(arguments)?.inner().values else { return Err(WRONG_TYPE) };
+    let ints = match values.iter().all(|&value| value < 0) {
+        // All of them are below 2^63.
+        true => NumericInts::Int64(values.iter().map(|&value| unsigned(value).cast_signed()).collect()),
+        false => NumericInts::Int128(values.iter().map(|&value| unsigned(value).into()).collect()),
+    };
+    let range = super::numeric::bounds(&ints);
     let values = NumericValues { ints, scale: 0, display: DisplayScales::Constant(0), side: Vec::new() };
     Ok(Output { values: Values::Numeric(values), validity: None, bounds: Some(range) })
 }

@@ -75,7 +75,7 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
     Ok(match (aggregate.function, first) {
         (F::CountRows, _) => Box::new(count::Count::rows()),
         (F::Count, Some(_)) => Box::new(count::Count::values()),
-        (F::Sum | F::Avg, Some(logical @ (T::Int16 | T::Int32 | T::Int64 | T::Numeric))) => {
+        (F::Sum | F::Avg, Some(logical @ (T::Int16 | T::Int32 | T::Int64 | T::UInt64 | T::Numeric))) => {
             Box::new(sum::ExactSum::new(logical))
         }
         (F::Sum | F::Avg, Some(logical @ (T::Float32 | T::Float64))) => {

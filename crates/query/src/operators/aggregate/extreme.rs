@@ -22,7 +22,7 @@ pub fn make(greatest: bool, logical: LogicalType, order: &TextOrder) -> Result<B
     Ok(match logical {
         T::Int16 => Box::new(Extreme::<i16>::new(greatest, logical)),
         T::Int32 | T::Date => Box::new(Extreme::<i32>::new(greatest, logical)),
-        T::Int64 | T::Timestamp => Box::new(Extreme::<i64>::new(greatest, logical)),
+        T::Int64 | T::UInt64 | T::Timestamp => Box::new(Extreme::<i64>::new(greatest, logical)),
         T::Float32 => Box::new(Extreme::<f32>::new(greatest, logical)),
         T::Float64 => Box::new(Extreme::<f64>::new(greatest, logical)),
         T::Numeric => Box::new(NumericExtreme::new(greatest)),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use vector::{
     Bitmap, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Special, Values, Vector,
+    unsigned,
 };
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
@@ -31,6 +32,8 @@ struct State {
 pub struct ExactSum {
     /// Sums are bigints: those of smallints and integers, which wrap as the server's do.
     bigint: bool,
+    /// Values are `LogicalType::UInt64`.
+    unsigned: bool,
     states: Vec<State>,
     /// The 128-bit sums of values before the last time the states were emptied. No entries if that never
     /// happened.
@@ -59,6 +62,7 @@ impl ExactSum {
         let bigint = matches!(logical, LogicalType::Int16 | LogicalType::Int32);
         Self {
             bigint,
+            unsigned: matches!(logical, LogicalType::UInt64),
             states: Vec::new(),
             wide: Vec::new(),
             bound: 0,
@@ -96,28 +100,29 @@ impl ExactSum {
         self.wide.get(group).copied().unwrap_or(0) + self.states.get(group).map_or(0, |s| i128::from(s.sum))
     }
 
-    fn add_narrow<T: Copy + Into<i64>>(
+    fn add_narrow<T: Copy>(
         &mut self,
         values: &[T],
+        number: impl Fn(T) -> i64 + Copy,
         validity: Option<&Bitmap>,
         groups: Groups<'_>,
         magnitude: u64,
     ) -> Result<()> {
         let rows = values.len();
         if !self.reserve(magnitude, rows) {
-            return self.add_wide(|row| values[row].into().into(), rows, validity, groups, 1);
+            return self.add_wide(|row| number(values[row]).into(), rows, validity, groups, 1);
         }
         match groups {
             Groups::One => {
                 let Some(state) = self.states.first_mut() else { return Ok(()) };
                 match validity {
                     None => {
-                        state.sum += values.iter().map(|&value| value.into()).sum::<i64>();
+                        state.sum += values.iter().map(|&value| number(value)).sum::<i64>();
                         state.count += rows as i64;
                     }
                     Some(validity) => {
                         let mut sum = 0;
-                        each_valid(Some(validity), rows, |row| sum += values[row].into());
+                        each_valid(Some(validity), rows, |row| sum += number(values[row]));
                         state.sum += sum;
                         state.count += validity.count_ones() as i64;
                     }
@@ -128,7 +133,7 @@ impl ExactSum {
                 match validity {
                     None => {
                         let add = |state: &mut State, value: T| {
-                            state.sum += value.into();
+                            state.sum += number(value);
                             state.count += 1;
                         };
                         let join = |state: &mut State, other: State| {
@@ -141,7 +146,7 @@ impl ExactSum {
                         let numbers = &numbers[..rows];
                         each_valid(Some(validity), rows, |row| {
                             let state = &mut states[numbers[row] as usize];
-                            state.sum += values[row].into();
+                            state.sum += number(values[row]);
                             state.count += 1;
                         });
                     }
@@ -149,6 +154,17 @@ impl ExactSum {
             }
         }
         Ok(())
+    }
+
+    fn add_unsigned(&mut self, values: &[i64], validity: Option<&Bitmap>, groups: Groups<'_>) -> Result<()> {
+        let bits = values.iter().fold(0, |bits, &value| bits | unsigned(value));
+        match bits.leading_zeros() {
+            0 => self.add_wide(|row| unsigned(values[row]).into(), values.len(), validity, groups, 1),
+            zeros => {
+                let number = |value| unsigned(value).cast_signed();
+                self.add_narrow(values, number, validity, groups, u64::MAX.checked_shr(zeros).unwrap_or(0))
+            }
+        }
     }
 
     fn add_wide(
@@ -253,9 +269,11 @@ impl ExactSum {
         self.show(&numeric.display, validity, numeric.len(), groups);
         let factor = power_of_ten(u32::from(self.scale - numeric.scale))?;
         match &numeric.ints {
-            NumericInts::Int32(values) if factor == 1 => self.add_narrow(values, validity, groups, 1 << 31),
+            NumericInts::Int32(values) if factor == 1 => {
+                self.add_narrow(values, i64::from, validity, groups, 1 << 31)
+            }
             NumericInts::Int64(values) if factor == 1 => {
-                self.add_narrow(values, validity, groups, magnitude(values))
+                self.add_narrow(values, |value| value, validity, groups, magnitude(values))
             }
             ints => self.add_wide(|row| ints.get(row), numeric.len(), validity, groups, factor),
         }
@@ -314,9 +332,12 @@ impl Accumulator for ExactSum {
             return Ok(());
         }
         match &argument.values {
-            Values::Int16(values) => self.add_narrow(values, validity, groups, 1 << 15),
-            Values::Int32(values) => self.add_narrow(values, validity, groups, 1 << 31),
-            Values::Int64(values) => self.add_narrow(values, validity, groups, magnitude(values)),
+            Values::Int16(values) => self.add_narrow(values, i64::from, validity, groups, 1 << 15),
+            Values::Int32(values) => self.add_narrow(values, i64::from, validity, groups, 1 << 31),
+            Values::Int64(values) if self.unsigned => self.add_unsigned(values, validity, groups),
+            Values::Int64(values) => {
+                self.add_narrow(values, |value| value, validity, groups, magnitude(values))
+            }
             Values::Numeric(numeric) => self.add_numerics(numeric, validity, groups),
             _ => Err(MISTYPED),
         }

@@ -26,7 +26,10 @@ pub fn needs(spec: &Spec) -> Option<Vec<SummaryNeed>> {
         match (aggregate.function, logical) {
             (F::Count, _) => {}
             (F::Sum | F::Avg, T::Int16 | T::Int32 | T::Int64 | T::Numeric) => need.sum = true,
-            (F::Min | F::Max, T::Int16 | T::Int32 | T::Int64 | T::Date | T::Timestamp | T::Numeric) => {
+            (
+                F::Min | F::Max,
+                T::Int16 | T::Int32 | T::Int64 | T::UInt64 | T::Date | T::Timestamp | T::Numeric,
+            ) => {
                 need.bounds = true;
             }
             // Zeros of both signs are equal: which one is the answer is known only from the rows.

@@ -22,6 +22,7 @@ use super::{Context, decline, documents, keys, padding, types};
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::expressions::foreign_order;
 use crate::host::catalogs;
+use crate::host::own_type;
 use crate::host::tree::{List, Node, Typed};
 use crate::planner::operand;
 use crate::vectorised::host_function::ServerFunction;
@@ -48,7 +49,7 @@ pub fn function(
     if number == pg_sys::F_NUMERIC_NUMERIC_INT4 {
         return numbers::length(context, args, scope);
     }
-    if let Some(to) = numbers::cast(number) {
+    if let Some(to) = numbers::cast(number).or_else(|| cast_of_uint8(oid)) {
         let mut arguments = expressions::all(context, args, scope)?;
         arguments.truncate(1);
         return Ok(call(Function::Cast(to), arguments, to));
@@ -83,6 +84,16 @@ pub fn function(
     Ok(if negated { Expression::Not(Box::new(value)) } else { value })
 }
 
+/// What one of our functions casts `engine.uint8` to, where `query` does, too.
+fn cast_of_uint8(oid: Oid) -> Option<LogicalType> {
+    match own_type::uint8_function(oid)?.as_str() {
+        "numeric" => Some(LogicalType::Numeric),
+        "float8" => Some(Float64),
+        "float4" => Some(Float32),
+        _ => None,
+    }
+}
+
 /// Whether `query` computes a function for these constants among its arguments: a pattern has to be one, and
 /// one that it knows.
 fn is_computed(known: &Known, arguments: &[Expression]) -> bool {
@@ -103,7 +114,7 @@ fn host(
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
     let name = name_of(oid);
-    let built_in = oid.to_u32() < pg_sys::FirstNormalObjectId;
+    let built_in = oid.to_u32() < pg_sys::FirstNormalObjectId || own_type::is_own_function(oid);
     // SAFETY: catalog look-ups.
     let may_call = unsafe {
         pg_sys::func_volatile(oid) as u8 != pg_sys::PROVOLATILE_VOLATILE
@@ -173,7 +184,45 @@ fn common(left: Oid, right: Oid) -> Option<LogicalType> {
     if plain(left) && plain(right) {
         return Some(if left == right && left == pg_sys::DATEOID { Date } else { Timestamp });
     }
-    (left == right).then(|| types::logical(left))
+    if left == right {
+        return Some(types::logical(left));
+    }
+    // Both are exact numbers.
+    (own_type::is_uint8(left) || own_type::is_uint8(right)).then_some(LogicalType::Numeric)
+}
+
+/// The constant that a node is, as a value of `engine.uint8`; none if it is none of its values.
+fn as_uint8(node: Node<'_>) -> Option<Expression> {
+    let value = node.as_a::<pg_sys::Const>().filter(|value| !value.constisnull)?;
+    let datum = value.constvalue;
+    let number = match value.consttype {
+        pg_sys::INT2OID => u64::try_from(datum.value() as i16).ok()?,
+        pg_sys::INT4OID => u64::try_from(datum.value() as i32).ok()?,
+        pg_sys::INT8OID => u64::try_from(datum.value() as i64).ok()?,
+        _ => return None,
+    };
+    let values = vector::Values::Int64(vec![vector::held(number)]);
+    Some(Expression::Constant(Arc::new(Vector::new(LogicalType::UInt64, values))))
+}
+
+/// A comparison of `engine.uint8` with a constant of another type, if that is one of its values.
+fn with_constant(
+    context: &mut Context<'_>,
+    (left, right): (Node<'_>, Node<'_>),
+    scope: Scope<'_>,
+) -> Result<Option<(Expression, Expression)>, Reason> {
+    let is_uint8 = |node: Node<'_>| own_type::is_uint8(types::base_of(types::column_of(node)).0);
+    Ok(match (is_uint8(left), is_uint8(right)) {
+        (true, false) => match as_uint8(right) {
+            Some(constant) => Some((expressions::expression(context, left, scope)?, constant)),
+            None => None,
+        },
+        (false, true) => match as_uint8(left) {
+            Some(constant) => Some((constant, expressions::expression(context, right, scope)?)),
+            None => None,
+        },
+        _ => None,
+    })
 }
 
 /// How an operator compares two types under a collation; None where it is not a comparison, or not one that
@@ -208,6 +257,11 @@ pub fn comparison(
 ) -> Result<Option<Expression>, Reason> {
     let Some((op, common, padded)) = understood(expr.opno, expr.inputcollid)? else { return Ok(None) };
     let Sides { left, right, .. } = Sides::of(expr)?;
+    if common == LogicalType::Numeric
+        && let Some((left, right)) = with_constant(context, (left, right), scope)?
+    {
+        return Ok(Some(call(Function::Compare(op), vec![left, right], LogicalType::Bool)));
+    }
     let (left, right) = match padded {
         true => {
             (padding::padded(context, left, right, scope)?, padding::padded(context, right, left, scope)?)
