@@ -147,8 +147,12 @@ fn collect_ints<T: Integer>(
         statistics.min = exact(Scalar::Int(min.widen()));
         statistics.max = exact(Scalar::Int(max.widen()));
     }
-    let summable = matches!(logical, LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64);
-    statistics.sum = summable.then_some(sum);
+    statistics.sum = match logical {
+        LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64 => Some(sum),
+        // Each is held less 2^63.
+        LogicalType::UInt64 => Some(sum + (i128::from(statistics.value_count()) << 63)),
+        _ => None,
+    };
     statistics
 }
 

@@ -38,6 +38,16 @@ fn check(statistics: &ColumnStatistics, rows: &Vector, what: &str) {
         LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64 => Some(
             values.iter().map(|v| if let Scalar::Int(v) = v { i128::from(*v) } else { unreachable!() }).sum(),
         ),
+        LogicalType::UInt64 => {
+            Some(
+                values
+                    .iter()
+                    .map(|v| {
+                        if let Scalar::Int(v) = v { i128::from(vector::unsigned(*v)) } else { unreachable!() }
+                    })
+                    .sum(),
+            )
+        }
         LogicalType::Numeric if side == 0 => values.iter().try_fold(0i128, |sum, value| match value {
             Scalar::Numeric { unscaled, .. } => sum.checked_add(*unscaled),
             _ => unreachable!(),

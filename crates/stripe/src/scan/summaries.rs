@@ -175,6 +175,7 @@ fn column_summary(
             let sum = Scalar::Numeric { unscaled: statistics.sum?, scale: scales.common };
             Some((sum, scales.display_max))
         }
+        (true, LogicalType::UInt64) => Some((Scalar::Numeric { unscaled: statistics.sum?, scale: 0 }, 0)),
         (true, LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64) => {
             Some((Scalar::Int(i64::try_from(statistics.sum?).ok()?), 0))
         }

@@ -25,7 +25,7 @@ pub fn needs(spec: &Spec) -> Option<Vec<SummaryNeed>> {
         use LogicalType as T;
         match (aggregate.function, logical) {
             (F::Count, _) => {}
-            (F::Sum | F::Avg, T::Int16 | T::Int32 | T::Int64 | T::Numeric) => need.sum = true,
+            (F::Sum | F::Avg, T::Int16 | T::Int32 | T::Int64 | T::UInt64 | T::Numeric) => need.sum = true,
             (
                 F::Min | F::Max,
                 T::Int16 | T::Int32 | T::Int64 | T::UInt64 | T::Date | T::Timestamp | T::Numeric,
