@@ -93,7 +93,7 @@ lint: ## rustfmt, clippy, licences, layers, shell scripts
 bench: ## bench-events, and loads and sizes of it by column
 	scripts/bench.sh
 
-bench-events: ## 22 questions to a million events: heap, colcompress and DuckDB in turns (ROWS, RUNS)
+bench-events: ## 27 questions to a million events: heap, colcompress, rowcompress and DuckDB in turns (ROWS, RUNS, COLD, PEERS)
 	scripts/bench.sh events
 
 bench-tpch: ## the 22 queries of TPC-H on the same three (SF=1, RUNS, STEP)

@@ -4,6 +4,7 @@ type. Queries over columnar tables of it give heap's answers with and without ve
 reads and writes it in binary form."""
 
 import os
+import re
 
 from harness.checks import Checks
 from harness.server import ServerError, major
@@ -93,6 +94,10 @@ def casts(server):
         value, kind = text.split("::")
         told = server.sql(f"SELECT raises($$SELECT '{value}'::{kind}::engine.uint8$$)", DATABASE)
         check(f"{text} is an error", told == code, told)
+    told = server.sql("SELECT to_jsonb(18446744073709551615::engine.uint8), row_to_json(x), to_char(9007199254740993::engine.uint8, 'FM99999999999999999999') FROM (SELECT 9007199254740993::engine.uint8 AS n) x", DATABASE)
+    check("JSON and to_char", told == '18446744073709551615|{"n":9007199254740993}|9007199254740993', told)
+    same(server, "numeric beyond 128 bits", "a < 1e60 AND a > -1e60 AND NOT a = 1e60", "true")
+    same(server, "numeric with many digits", "a > na - 0.000000000000000000000000000000000000000001", "true")
     told = server.sql("SELECT 2.5::float8::engine.uint8, (-0.4)::float8::engine.uint8, 0.4::engine.uint8, 18446744073709549568::float8::engine.uint8, 4294967295::oid::engine.uint8::oid, 7::engine.uint8::bit(3), 300::engine.uint8::bit(4)", DATABASE)
     check("casts at borders", told == "2|0|0|18446744073709549568|4294967295|111|1100", told)
 
@@ -107,6 +112,12 @@ def aggregates(server):
     check("the premise: they run in parallel", "Partial Aggregate" in plan, plan)
     own, numeric = (server.sql(parallel + wanted.replace(", count(DISTINCT {0})", "").format(column) + " FROM pairs", DATABASE) for column in ("a", "na"))
     check("aggregates in parallel are numeric's", own == numeric, f"{own}\n{numeric}")
+    for grouped in ("SELECT int2 % 3, variance({0}), sum({0}) FROM pairs WHERE g <= 20000 GROUP BY ROLLUP (int2 % 3) ORDER BY 1, 2", "SELECT variance(DISTINCT {0} % 100), stddev(DISTINCT {0}), sum(DISTINCT {0} % 100) FROM pairs WHERE g <= 20000",
+                    "SELECT variance(DISTINCT x), variance(DISTINCT y) FROM (SELECT {0} / 2::{1} AS x, {0} % 7 AS y FROM pairs WHERE g <= 20000) s"):
+        own, numeric = (server.sql(grouped.format(column, kind), DATABASE) for column, kind in (("a", "engine.uint8"), ("div(na, 1)", "numeric")))
+        if "/ 2" in grouped:
+            numeric = server.sql(grouped.format("na", "numeric").replace("na / 2::numeric", "div(na, 2)"), DATABASE)
+        check("aggregates of grouping sets and of DISTINCT", own == numeric, f"{grouped}: {own[:300]}\n{numeric[:300]}")
     bitwise = "SELECT bit_and({0}), bit_or({0}), bit_xor({0}) FROM pairs"
     own = server.sql(f"SELECT x::bit(64), y::bit(64), z::bit(64) FROM ({bitwise.format('a')}) s (x, y, z)", DATABASE)
     check("bitwise aggregates are those of bits", own == server.sql(bitwise.format("a::bit(64)"), DATABASE), own)
@@ -132,6 +143,14 @@ def indexes(server):
         check(f"{method} finds what is there", got == wanted, f"{got}\n{wanted}")
         plan = server.sql("SET enable_seqscan = off; EXPLAIN SELECT count(*) FROM keyed WHERE a = '255'", DATABASE)
         check(f"{method} is used", "by_a" in plan, plan)
+    # A condition on the second column alone: 18 skips over the values of the first.
+    for kind in ("a", "na"):
+        server.sql(f"CREATE TABLE skipped_{kind} AS SELECT {kind} % 50 AS a, g FROM keyed WHERE {kind} % 50 <> 7; CREATE INDEX skip_{kind} ON skipped_{kind} (a, g); ANALYZE skipped_{kind}", DATABASE)
+    own, numeric = (server.sql(f"SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT a::text, g FROM skipped_{kind} WHERE g BETWEEN 500 AND 900 ORDER BY g; SELECT a::text, g FROM skipped_{kind} WHERE a IN (0, 3, 49) AND g < 700 ORDER BY a DESC, g DESC", DATABASE) for kind in ("a", "na"))
+    check("a condition on the second column of an index", own == numeric and own != "", f"{own[:300]}\n{numeric[:300]}")
+    if major() >= 18:
+        plan = server.sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT g FROM skipped_a WHERE g = 555", DATABASE)
+        check("18 skips", re.search(r"Index Searches: \d\d", plan), plan)
     for hashed in ("on", "off"):
         for other in (*OTHERS, "na"):
             question = f"SET enable_hashjoin = {hashed}; SET enable_mergejoin = {'off' if hashed == 'on' else 'on'}; SET enable_nestloop = off; SELECT count(*) FROM (SELECT {{0}} AS x FROM pairs WHERE g <= 5000) l JOIN (SELECT {other} AS y FROM pairs WHERE g <= 5000) r ON l.x = r.y"

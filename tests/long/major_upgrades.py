@@ -92,6 +92,16 @@ UPDATE in_rows SET note = 'changed' WHERE id % 500 = 1;
 DELETE FROM in_rows WHERE id BETWEEN 1000 AND 3000;
 DELETE FROM in_rows WHERE id = 7777;
 
+-- our own type, with indexes of each kind, in ranges, arrays and a domain
+CREATE DOMAIN even AS engine.uint8 CHECK (VALUE % 2 = 0);
+CREATE TABLE unsigned (id engine.uint8 PRIMARY KEY, n engine.uint8, e even, r engine.uint8range, many engine.uint8[]) USING colcompress WITH (orderby = 'n', packing_rows = 77);
+INSERT INTO unsigned SELECT 9223372036854775800 + g::numeric, g % 100, g * 2, engine.uint8range((g - 1)::engine.uint8, g::engine.uint8, '[]'), ARRAY[g, 9223372036854775808]::engine.uint8[] FROM generate_series(1, 12000) g;
+INSERT INTO unsigned (id, n) SELECT g, g FROM generate_series(1, 50) g;
+CREATE INDEX ON unsigned USING hash (n);
+CREATE TABLE unsigned_heap USING heap AS SELECT * FROM unsigned;
+CREATE INDEX ON unsigned_heap USING brin (id, n engine.uint8_minmax_multi_ops);
+CREATE VIEW unsigned_sums AS SELECT n, sum(id), max(id + 1), min(id & n) FROM unsigned WHERE id > 5 AND n < 90::numeric GROUP BY n;
+
 -- foreign keys each way, a constraint that was not checked, a trigger, row security, triggers of keys
 CREATE TABLE customers (id int PRIMARY KEY, name text UNIQUE, boss int REFERENCES customers) USING colcompress;
 CREATE TABLE heap_side (id int PRIMARY KEY) USING heap;
@@ -244,6 +254,7 @@ SELECT tableoid::regclass, count(*), sum(late), max(v) FROM base GROUP BY 1 ORDE
 SELECT count(*), sum(o.n) FROM orders o JOIN customers c ON c.id = o.customer WHERE c.name < 'c5';
 SELECT later, latest, count(*), max(kept) FROM changed WHERE id % 2 = 0 GROUP BY 1, 2 ORDER BY 3 DESC, 1 LIMIT 3;
 SELECT sum(length(v) + length(w)), sum(hashtext(v)) FROM long;
+SELECT * FROM unsigned_sums ORDER BY n; SELECT sum(id), avg(n), variance(n) FROM unsigned_heap; SELECT count(*) FROM unsigned u JOIN indexed i ON u.n = i.k;
 SELECT count(*) FROM by_day; SELECT count(*) FROM health WHERE table_name <> 'unlogged'::regclass; SELECT count(*) FROM no_columns; SELECT count(*) FROM never; SELECT count(*) FROM emptied;
 SET ROLE upgrade_reader; SELECT count(*) FROM customers; SELECT count(*), max(m) FROM kinds; RESET ROLE;
 SET enable_seqscan = off; SET colonnade.enable_scan = off;
@@ -252,6 +263,7 @@ SELECT sum(id) FROM indexed WHERE a @> '{3}'; SELECT sum(id) FROM indexed WHERE 
 SELECT sum(id) FROM indexed WHERE p <@ box '((100, -100), (12100, -12100))'; SELECT sum(id) FROM indexed WHERE v ^@ 'ab'; SELECT sum(id) FROM indexed WHERE id BETWEEN 11900 AND 12100;
 SELECT sum(id) FROM indexed WHERE lower(v) COLLATE plain_c > 'ff0'; SELECT sum(id) FROM indexed WHERE k = 8 AND id % 2 = 0;
 SELECT count(*) FROM rooms WHERE r && int4range(5000, 5100); SELECT v FROM spaced WHERE id = 12050; SELECT id FROM spaced WHERE v = 's77'; SELECT v FROM packed WHERE id = 29999;
+SELECT count(*) FROM unsigned WHERE n = 7; SELECT n, e, r, many FROM unsigned WHERE id = 9223372036854777000; SELECT count(*) FROM unsigned_heap WHERE n < 5 AND id > 9223372036854777000;
 SELECT v FROM unlogged WHERE id IN (5, 12050); SELECT v FROM published WHERE id = 150;
 """
 PREMISES = {
@@ -286,6 +298,9 @@ CHANGES = {
         UPDATE {0} SET amount = 0 WHERE id % 500 = 1; UPDATE {0} SET day = day + 31, id = id + 1000000 WHERE id % 500 = 2 AND day < '2024-03-01'; DELETE FROM {0} WHERE id % 500 = 3;
         INSERT INTO {0} SELECT '2024-01-01'::date + g % 120, g, 1 FROM generate_series(50001, 90000) g"""),
     "spaced": ("id, v", 20000, "UPDATE {0} SET v = 'u' || v WHERE id % 100 = 1; DELETE FROM {0} WHERE id > 12050 OR id % 100 = 2; INSERT INTO {0} SELECT g, 'n' FROM generate_series(20001, 32000) g"),
+    "unsigned": ("id, n, e, r, many", 18446744073709500000, """
+        UPDATE {0} SET n = n + 1 WHERE n % 50 = 1; DELETE FROM {0} WHERE n % 50 = 2; UPDATE {0} SET e = e + 2 WHERE id > 9223372036854777000;
+        INSERT INTO {0} (id, n, e) SELECT 18446744073709500000 + g::numeric, g, 2 * g FROM generate_series(1, 12000) g"""),
     "in_rows": ("id, m, doc::text, note", 20000, """
         UPDATE {0} SET note = 'u' || note WHERE id % 500 = 1; DELETE FROM {0} WHERE id % 500 = 2; UPDATE {0} SET doc = doc || '{{"c": 1}}' WHERE id BETWEEN 9000 AND 10500;
         INSERT INTO {0} SELECT g, 'middle', jsonb_build_object('a', g), 'new' FROM generate_series(20001, 32000) g"""),

@@ -404,7 +404,7 @@ AS $$
 DECLARE
     changed bigint;
 BEGIN
-    EXECUTE pg_catalog.format('UPDATE %s SET %s', table_name, set_clause) OPERATOR(pg_catalog.||) coalesce(' WHERE ' OPERATOR(pg_catalog.||) where_clause, '');
+    EXECUTE pg_catalog.format('UPDATE %s SET %s', table_name, set_clause) OPERATOR(pg_catalog.||) coalesce(E'\n WHERE ' OPERATOR(pg_catalog.||) where_clause, '');
     GET DIAGNOSTICS changed = ROW_COUNT;
     RAISE NOTICE '% rows were updated', changed;
 END $$;
@@ -568,6 +568,11 @@ RETURN CASE WHEN $2 OPERATOR(pg_catalog.<=) 64 THEN pg_catalog."bit"(engine.uint
 CREATE CAST (bit AS engine.uint8) WITH FUNCTION engine.uint8(bit);
 CREATE CAST (engine.uint8 AS bit) WITH FUNCTION engine."bit"(engine.uint8, int4);
 
+-- A number in JSON, as bigint is; and to_char without a detour over double precision.
+CREATE FUNCTION engine.json(engine.uint8) RETURNS json LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::text::json;
+CREATE CAST (engine.uint8 AS json) WITH FUNCTION engine.json(engine.uint8);
+CREATE FUNCTION pg_catalog.to_char(engine.uint8, text) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE RETURN pg_catalog.to_char(engine.numeric($1), $2);
+
 -- Comparison: with itself, and with the server's exact numbers on either side.
 DO $$
 DECLARE
@@ -664,6 +669,15 @@ BEGIN
                WHERE a.amname OPERATOR(pg_catalog.=) 'btree' AND f.opfname IN ('integer_ops', 'numeric_ops') AND f.opfnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::regnamespace AND p.amprocnum OPERATOR(pg_catalog.=) 1 LOOP
         EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY engine.%s USING %s ADD %s', CASE own.amname WHEN 'btree' THEN 'uint8_ops' ELSE 'uint8_hash_ops' END, own.amname, own.member);
     END LOOP;
+END $$;
+
+-- A cluster that is upgraded to 18 does without it: then a scan does not skip to the next value of a leading column by itself.
+DO $$
+BEGIN
+    IF pg_catalog.current_setting('server_version_num')::int OPERATOR(pg_catalog.>=) 180000 THEN
+        CREATE FUNCTION engine.uint8_skip_support(internal) RETURNS void LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uint8_skip_support';
+        ALTER OPERATOR FAMILY engine.uint8_ops USING btree ADD FUNCTION 6 (engine.uint8, engine.uint8) engine.uint8_skip_support(internal);
+    END IF;
 END $$;
 
 -- Arithmetic, beside signed integers too.

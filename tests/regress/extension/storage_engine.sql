@@ -40,6 +40,8 @@ CALL engine.smart_update('r', 'v = v + 1, k = k');
 CALL engine.colcompress_bulk_update('c', 'v = 0', where_clause => 'v < 0', batch_size => 10, skip_columns => '{k}');
 SELECT count(*), sum(v), count(*) FILTER (WHERE v = 0) FROM c;
 SELECT count(*), sum(v) FROM r;
+-- A comment in one clause does not reach the next.
+CALL engine.smart_update('c', 'v = v + 1 -- a comment', 'k = 2000 -- another');
 CALL engine.smart_update('c', 'nothing = 1');
 CREATE ROLE storage_engine_stranger;
 SET ROLE storage_engine_stranger;

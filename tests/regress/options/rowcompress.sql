@@ -57,5 +57,9 @@ CREATE TABLE p_rows PARTITION OF p FOR VALUES FROM (0) TO (10) USING rowcompress
 CREATE TABLE p_columns PARTITION OF p FOR VALUES FROM (10) TO (20) USING colcompress;
 SELECT relname, reloptions FROM pg_class WHERE relname LIKE 'p\_%' ORDER BY 1;
 SELECT engine.alter_rowcompress_table_set('p', compression => 'none');
+CREATE TABLE without_rows (k int) PARTITION BY RANGE (k);
+CREATE TABLE without_rows_1 PARTITION OF without_rows FOR VALUES FROM (0) TO (10) USING colcompress;
+SELECT engine.alter_rowcompress_table_set('without_rows', compression => 'none');
+SELECT engine.alter_rowcompress_table_reset('without_rows', compression => true);
 SELECT relname, reloptions FROM pg_class WHERE relname LIKE 'p\_%' ORDER BY 1;
 DROP TABLE p, c, r;

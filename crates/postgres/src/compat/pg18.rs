@@ -11,6 +11,7 @@ use super::RunHook;
 
 mod bitmap;
 mod pruning;
+mod skip_support;
 
 pub use bitmap::{BitmapState, end_bitmap, restart_bitmap, set_bitmap};
 pub use pruning::{PruneState, begin_pruning, matching_inputs};

@@ -61,6 +61,10 @@ unsafe fn table_arguments(call: FunctionCallInfo, method: AccessMethod) -> Vec<O
     // Partitions may have different access methods.
     if tables.as_slice() != [table] {
         tables.retain(|&table| access_method::of_table(table) == Some(method));
+        if tables.is_empty() {
+            let name = method.name().to_string_lossy();
+            maintenance::raise_no_partitions(table, &name, &name);
+        }
     }
     if let Some(&table) = tables.iter().find(|&&table| access_method::of_table(table) != Some(method)) {
         raise_other(table, method);

@@ -39,16 +39,24 @@ pub fn columnar_tables(table: Oid) -> Vec<Oid> {
         let all = PgList::<Oid>::from_pg(catalogs::inheritors(table));
         let found: Vec<Oid> = all.iter_oid().filter(|&table| options::is_columnar(table)).collect();
         if found.is_empty() {
-            let rel = pg_sys::relation_open(table, pg_sys::AccessShareLock as i32);
-            error::raise(
-                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("partitioned table {} has no columnar partitions", Open::of(rel).quoted_name()),
-                "",
-                "CREATE TABLE ... PARTITION OF ... USING colcompress makes one, ALTER TABLE ... SET ACCESS METHOD colcompress turns a partition into one.",
-            );
+            raise_no_partitions(table, "columnar", "colcompress");
         }
         found
     }
+}
+
+/// Raises the ERROR that a partitioned table has no partition of a kind, which `method` makes.
+pub fn raise_no_partitions(table: Oid, kind: &str, method: &str) -> ! {
+    // SAFETY: the table exists, as it was looked at before; the ERROR gives the lock back.
+    let rel = unsafe { Open::of(pg_sys::relation_open(table, pg_sys::AccessShareLock as i32)) };
+    error::raise(
+        PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+        format!("partitioned table {} has no {kind} partitions", rel.quoted_name()),
+        "",
+        &format!(
+            "CREATE TABLE ... PARTITION OF ... USING {method} makes one, ALTER TABLE ... SET ACCESS METHOD {method} turns a partition into one."
+        ),
+    )
 }
 
 /// Opens a colcompress table that the user may maintain, with a lock that is kept to the end of the

@@ -185,13 +185,16 @@ pub unsafe extern "C-unwind" fn uint8_avg(call: FunctionCallInfo) -> Datum {
 
 /// Has one of the server's functions over states of numeric see the value as a numeric.
 unsafe fn as_numeric(call: FunctionCallInfo, function: unsafe fn(FunctionCallInfo) -> Datum) -> Datum {
-    // SAFETY: the server's call frame with two arguments; the value is exchanged for the time of the call.
+    // SAFETY: the server's call frame with two arguments. The server looks at the value again afterwards, for
+    // further grouping sets and for DISTINCT.
     unsafe {
-        let args = (*call).args.as_mut_slice(2);
-        if !args[1].isnull {
-            args[1].value = Numeric::from(i128::from(args[1].value.value() as u64)).0;
+        let value = (*call).args.as_slice(2)[1].value;
+        if !(*call).args.as_slice(2)[1].isnull {
+            (*call).args.as_mut_slice(2)[1].value = Numeric::from(i128::from(value.value() as u64)).0;
         }
-        function(call)
+        let state = function(call);
+        (*call).args.as_mut_slice(2)[1].value = value;
+        state
     }
 }
 

@@ -1,13 +1,16 @@
 //! Comparison of `engine.uint8` with itself and with the server's exact numbers, and its hashes.
 //!
-//! Comparison with integers is made in 128 bits, that with `numeric` by the server. The hash of a number that
-//! a bigint has, too, is bigint's: a hash join of both types needs it.
+//! Comparison with integers is made in 128 bits, and so is that with a `numeric` of so many. The server
+//! compares with a larger one. The hash of a number that a bigint has, too, is bigint's: a hash join of both
+//! types needs it.
 
 use std::cmp::Ordering;
 
 use pgrx::pg_sys::{self, Datum, Oid, SortSupport};
+use server_bytes::numeric;
 
 use super::call::{Numeric, strict_functions};
+use crate::convert::varlena;
 use crate::host::error::{self, PgSqlErrorCode};
 
 unsafe extern "C" {
@@ -39,12 +42,22 @@ macro_rules! signed {
 signed! { i16 i32 i64 }
 
 impl Comparable for Numeric {
+    /// An index scan compares in memory that lasts as long as the query, so nothing is left there.
     fn against(self, other: u64) -> Ordering {
+        // SAFETY: a value of that type.
+        let decimal = unsafe { varlena::with_payload(self.0.cast_mut_ptr(), numeric::decode) };
+        let unit = decimal.and_then(|decimal| Some((decimal.unscaled, vector::power_of_ten(decimal.scale)?)));
+        if let Some((unscaled, unit)) = unit {
+            let floor = unscaled.div_euclid(unit).cmp(&i128::from(other));
+            return floor.then_with(|| unscaled.rem_euclid(unit).cmp(&0));
+        }
         let other = Self::from(i128::from(other));
-        // SAFETY: two values of the type that the server's function compares.
+        // SAFETY: two values of the type that the server's function compares; the other one is ours to free.
         let verdict = unsafe {
             let compare = Oid::from(pg_sys::F_NUMERIC_CMP);
-            pg_sys::OidFunctionCall2Coll(compare, Oid::INVALID, self.0, other.0)
+            let verdict = pg_sys::OidFunctionCall2Coll(compare, Oid::INVALID, self.0, other.0);
+            pg_sys::pfree(other.0.cast_mut_ptr());
+            verdict
         };
         (verdict.value() as i32).cmp(&0)
     }

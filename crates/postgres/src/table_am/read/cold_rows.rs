@@ -151,13 +151,13 @@ pub(super) fn fits(reader: &StripeReader, column: usize, kind: &ColumnType) -> R
         .at(number, None))
 }
 
-/// Bytes of a value, for types of fixed length.
+/// Bytes of a value, for types of fixed length whose vectors hold a value's own bytes.
 fn width(logical: LogicalType) -> Option<u16> {
     Some(match logical {
         LogicalType::Bool => 1,
         LogicalType::Int16 => 2,
         LogicalType::Int32 | LogicalType::Date | LogicalType::Float32 => 4,
-        LogicalType::Int64 | LogicalType::UInt64 | LogicalType::Timestamp | LogicalType::Float64 => 8,
+        LogicalType::Int64 | LogicalType::Timestamp | LogicalType::Float64 => 8,
         LogicalType::Uuid => 16,
         LogicalType::FixedBytes(width) => width,
         _ => return None,
