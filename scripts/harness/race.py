@@ -294,16 +294,17 @@ def ratio_text(value):
 
 
 def summarise(record, engines, subsets):
-    """Geometric means of colcompress's times over each other engine's, wall and CPU, for all questions and
-    for each subset."""
+    """Geometric means of colcompress's times over each other engine's, and of rowcompress's over heap's, wall
+    and CPU, for all questions and for each subset."""
     column = engines[1]
+    pairs = [(column, other, f"to {other}") for other in engines if other != column]
+    pairs += [(rows, engines[0], f"{rows} to {engines[0]}") for rows in engines[2:] if rows == "rowcompress"]
     means = {}
     for title, names in {"all": list(record), **subsets}.items():
-        for other in engines:
+        for over, under, said in pairs:
             for what, measure in (("", "wall_ms"), (" in CPU time", "cpu_ms")):
-                if other != column:
-                    pairs = [(median(record[n][column][measure]), median(record[n][other][measure])) for n in names if n in record and record[n]["equal"]]
-                    means[f"{title}, to {other}{what}"] = geometric_mean([ratio(*pair) for pair in pairs])
+                medians = [(median(record[n][over][measure]), median(record[n][under][measure])) for n in names if n in record and record[n]["equal"]]
+                means[f"{title}, {said}{what}"] = geometric_mean([ratio(*pair) for pair in medians])
     return means
 
 
@@ -324,8 +325,19 @@ def show(title, record, engines, means):
     kit.print_table(heads, rows)
     for name, mean in means.items():
         if "CPU" not in name:
-            print(f"  geometric mean of {column}, {name}: {ratio_text(mean)}, in CPU time {ratio_text(means[f'{name} in CPU time'])}")
+            print(f"  geometric mean{'' if 'rowcompress to' in name else f' of {column}'}, {name}: {ratio_text(mean)}, in CPU time {ratio_text(means[f'{name} in CPU time'])}")
     print(flush=True)
+
+
+def show_spread(title, record, engines):
+    """Least, median and 95th percentile of each engine's runs, in milliseconds: which figures jump about."""
+    def three(runs):
+        if not runs:
+            return "-"
+        ordered = sorted(runs)
+        return " / ".join(shown(value) for value in (ordered[0], median(runs), ordered[min(len(runs) - 1, math.ceil(0.95 * len(runs)) - 1)]))
+    rows = [(name, *(three(entry[e]["wall_ms"]) for e in engines)) for name, entry in record.items() if entry["equal"]]
+    kit.print_table((f"{title}: least / median / p95, ms", *engines), rows)
 
 
 def machine():
@@ -347,6 +359,8 @@ def finish(race, modes, about, subsets=None):
     for mode, record in modes.items():
         means = summarise(record, engines, subsets or {})
         show(f"{race.suite}, {mode}", record, engines, means)
+        if any(len(entry[e]["wall_ms"]) > 1 for entry in record.values() for e in engines):
+            show_spread(f"{race.suite}, {mode}", record, engines)
         report["modes"][mode] = {"geometric_means": means, "questions": record}
     out = Path(os.environ.get("OUT", by_major("bench") / f"{race.suite}.json"))
     out.parent.mkdir(parents=True, exist_ok=True)

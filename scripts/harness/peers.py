@@ -1,0 +1,91 @@
+"""Columnar extensions of others that the user's server has: found, never required.
+
+Called by bench/events.py. Each gets a cluster of its own without Colonnade, with its library preloaded alone:
+their hooks meet in one server, and storage_engine has our access methods' names. `PEERS=0` leaves them out.
+"""
+
+import os
+
+from . import kit
+from .race import Postgres
+from .server import Server, ServerError, end_orderly, private_base
+
+DATABASE = "bench"
+
+
+class Peer:
+    """One access method of an extension. `before` and `after` are run around the load, with %s for the table;
+    `method` is None for an extension whose tables are heap tables that it takes over."""
+
+    def __init__(self, name, extension, method, preload=None, before="", after=""):
+        self.name, self.extension, self.method, self.preload = name, extension, method, preload
+        self.before, self.after = before, after
+
+
+KNOWN = (
+    Peer("storage_engine colcompress", "storage_engine", "colcompress", "storage_engine",
+         "SELECT engine.alter_colcompress_table_set('%s', compression => 'zstd', orderby => 'event_date ASC')", "SELECT engine.colcompress_merge('%s')"),
+    Peer("storage_engine rowcompress", "storage_engine", "rowcompress", "storage_engine",
+         "SELECT engine.alter_rowcompress_table_set('%s', compression => 'zstd')"),
+    Peer("citus_columnar", "citus_columnar", "columnar"),
+    Peer("hydra", "columnar", "columnar"),
+    Peer("pgcolumnar", "pgcolumnar", "pgcolumnar", "pgcolumnar"),
+    Peer("timescaledb", "timescaledb", None, "timescaledb",
+         "SELECT create_hypertable('%s', 'event_date', chunk_time_interval => interval '1 month'); "
+         "ALTER TABLE %s SET (timescaledb.compress, timescaledb.compress_orderby = 'event_date, created_at')",
+         "SELECT compress_chunk(c) FROM show_chunks('%s') c"),
+)
+
+
+def found(server):
+    """Those whose extension this server has."""
+    there = set(server.sql("SELECT name FROM pg_available_extensions").split("\n"))
+    return [] if os.environ.get("PEERS", "1") == "0" else [peer for peer in KNOWN if peer.extension in there]
+
+
+class Loaded:
+    """A peer's cluster with the rows of a CSV file in one table, and what that took."""
+
+    def __init__(self, peer, source, csv):
+        self.peer, self.table = peer, "events_peer"
+        end_orderly()
+        settings = kit.SERVER_SETTINGS | ({"shared_preload_libraries": peer.preload} if peer.preload else {})
+        self.server = Server(private_base(f"peer_{peer.extension}", temporary=True), settings=settings)
+        try:
+            self.server.init()
+            self.server.start()
+            self._load(source, csv)
+        except BaseException:
+            self.server.destroy()
+            raise
+
+    def _load(self, source, csv):
+        self.server.sql(f"CREATE DATABASE {DATABASE}")
+        self.server.sql(f"CREATE EXTENSION {self.peer.extension} CASCADE", DATABASE)
+        using = f" USING {self.peer.method}" if self.peer.method else ""
+        self.server.sql(f"{source}; CREATE TABLE {self.table} (LIKE events_source){using}", DATABASE)
+        if self.peer.before:
+            self.server.sql(self.peer.before.replace("%s", self.table), DATABASE)
+        with self.server.session(DATABASE) as session:
+            session.run(kit.SESSION_SETTINGS)
+            before = session.cpu_seconds()
+            self.load_ms = session.run(f"COPY {self.table} FROM '{csv}' (FORMAT csv)").milliseconds
+            if self.peer.after:
+                self.load_ms += session.run(self.peer.after.replace("%s", self.table)).milliseconds
+            self.load_cpu = session.cpu_seconds() - before
+        self.server.sql(f"ANALYZE {self.table}", DATABASE)
+        self.bytes = int(self.server.sql(f"SELECT coalesce(sum(pg_table_size(i.inhrelid)), 0) + pg_table_size('{self.table}') FROM pg_inherits i WHERE i.inhparent = '{self.table}'::regclass", DATABASE))
+
+    def engine(self):
+        return Postgres(self.peer.name, self.server, DATABASE, self.table)
+
+    def index(self):
+        """Both indexes of the questions by key, where the extension takes them."""
+        for column in ("id", "user_id"):
+            try:
+                self.server.sql(f"CREATE INDEX ON {self.table} ({column})", DATABASE)
+            except ServerError as problem:
+                kit.say(f"  {self.peer.name} has no index on {column}: {str(problem).splitlines()[0]}")
+
+    def destroy(self):
+        self.server.destroy()
