@@ -235,8 +235,8 @@ SELECT extversion FROM pg_extension WHERE extname = 'colonnade';
 SELECT * FROM engine.colcompress_options ORDER BY table_name::text COLLATE "C";
 SELECT pg_describe_object(classid, objid, objsubid) COLLATE "C" AS member FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade') AND classid <> 'pg_type'::regclass
-    -- The server makes this cast with the range type, and pg_upgrade does not note that it is a member.
-    AND pg_describe_object(classid, objid, objsubid) <> 'cast from engine.uint8range to engine.uint8multirange' ORDER BY member;
+    -- The server makes these with the range type, and pg_upgrade does not note that they are members.
+    AND pg_describe_object(classid, objid, objsubid) !~ 'cast from engine.uint8range|function engine.uint8(multi)?range[(]' ORDER BY member;
 """
 # What the planner knows; reltuples is that of ANALYZE.
 STATISTICS = """

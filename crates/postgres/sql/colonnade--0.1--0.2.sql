@@ -569,8 +569,8 @@ CREATE CAST (bit AS engine.uint8) WITH FUNCTION engine.uint8(bit);
 CREATE CAST (engine.uint8 AS bit) WITH FUNCTION engine."bit"(engine.uint8, int4);
 
 -- A number in JSON, as bigint is; and to_char without a detour over double precision.
-CREATE FUNCTION engine.json(engine.uint8) RETURNS json LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::text::json;
-CREATE CAST (engine.uint8 AS json) WITH FUNCTION engine.json(engine.uint8);
+CREATE FUNCTION engine.uint8_json(engine.uint8) RETURNS json LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN $1::text::json;
+CREATE CAST (engine.uint8 AS json) WITH FUNCTION engine.uint8_json(engine.uint8);
 CREATE FUNCTION pg_catalog.to_char(engine.uint8, text) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE RETURN pg_catalog.to_char(engine.numeric($1), $2);
 
 -- Comparison: with itself, and with the server's exact numbers on either side.
