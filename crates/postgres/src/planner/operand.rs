@@ -317,9 +317,11 @@ pub fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
             _ => None,
         }
     };
-    let own = || own_type::uint8_family().filter(|_| opno.to_u32() >= pg_sys::FirstNormalObjectId);
+    // A built-in operator, as nearly all are, need not be looked for there.
+    let is_built_in = opno.to_u32() < pg_sys::FirstNormalObjectId;
+    let own = if is_built_in { None } else { own_type::uint8_family().map(Oid::to_u32) };
     let find = |op: Oid| {
-        let mut families = families.into_iter().chain(own().map(Oid::to_u32));
+        let mut families = families.into_iter().chain(own);
         families.find_map(|family| Some((family, strategy_in(op, family)?)))
     };
     find(opno).or_else(|| {
