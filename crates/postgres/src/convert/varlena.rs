@@ -48,3 +48,15 @@ pub unsafe fn bytes_of(datum: pg_sys::Datum) -> Vec<u8> {
     // SAFETY: the caller's promise.
     unsafe { with_payload(datum.cast_mut_ptr(), <[u8]>::to_vec) }
 }
+
+/// The bytes as a value with a length word of four bytes, in the current memory.
+pub fn allocate(bytes: &[u8]) -> pg_sys::Datum {
+    let len = pg_sys::VARHDRSZ + bytes.len();
+    // SAFETY: the memory has room for the length word and the bytes.
+    unsafe {
+        let place = pg_sys::palloc(len).cast::<u8>();
+        varlena::set_varsize_4b(place.cast(), len as i32);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.add(pg_sys::VARHDRSZ), bytes.len());
+        pg_sys::Datum::from(place)
+    }
+}

@@ -3,7 +3,7 @@
 //! A function needs `sql_function!(name)` and a `#[unsafe(no_mangle)] #[pg_guard] extern "C-unwind" fn`; the
 //! SQL file declares it with `AS 'MODULE_PATHNAME', 'name'`.
 
-use pgrx::pg_sys::{Datum, FunctionCallInfo};
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo};
 
 /// Declares the version-1 record that the function manager looks for beside each C function.
 #[macro_export]
@@ -33,4 +33,21 @@ pub unsafe fn return_null(fcinfo: FunctionCallInfo) -> Datum {
     // SAFETY: fcinfo is the live call frame.
     unsafe { (*fcinfo).isnull = true };
     Datum::from(0usize)
+}
+
+/// Adds a row to the result of a function that has called `InitMaterializedSRF`.
+///
+/// # Safety
+/// The server's call frame; values and NULLs are those of the row type that the SQL declares.
+pub unsafe fn put_row<const N: usize>(
+    call: FunctionCallInfo,
+    values: &mut [Datum; N],
+    nulls: &mut [bool; N],
+) {
+    // SAFETY: the caller's promise; the server copies the row.
+    unsafe {
+        let info: *mut pg_sys::ReturnSetInfo = (*call).resultinfo.cast();
+        let (store, desc) = ((*info).setResult, (*info).setDesc);
+        pg_sys::tuplestore_putvalues(store, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+    }
 }

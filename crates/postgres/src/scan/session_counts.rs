@@ -49,7 +49,6 @@ pub unsafe extern "C-unwind" fn colonnade_rowcompress_scan_stats(call: FunctionC
     // SAFETY: the server's call frame; the result's row type is that of the SQL declaration.
     unsafe {
         pg_sys::InitMaterializedSRF(call, 0);
-        let info: *mut pg_sys::ReturnSetInfo = (*call).resultinfo.cast();
         // A copy: what the server is asked for each table may raise an ERROR.
         let sums = SUMS.with_borrow(Clone::clone);
         for (table, sums) in sums {
@@ -67,12 +66,7 @@ pub unsafe extern "C-unwind" fn colonnade_rowcompress_scan_stats(call: FunctionC
                 Datum::from(ratio.to_bits()),
             ];
             let mut nulls = [false; 6];
-            pg_sys::tuplestore_putvalues(
-                (*info).setResult,
-                (*info).setDesc,
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
+            fmgr::put_row(call, &mut values, &mut nulls);
         }
         Datum::null()
     }

@@ -63,18 +63,28 @@ unsafe fn state<'a>(call: FunctionCallInfo) -> &'a mut State {
     }
 }
 
+/// Changes the state by the second argument, unless that is NULL.
+unsafe fn changed(call: FunctionCallInfo, change: impl FnOnce(&mut State, Datum)) -> Datum {
+    // SAFETY: the server's call frame, whose first argument is a state.
+    unsafe {
+        let state = state(call);
+        if let Some(by) = fmgr::argument(call, 1) {
+            change(state, by);
+        }
+        Datum::from(std::ptr::from_mut(state))
+    }
+}
+
 /// `uint8_sum_add(internal, engine.uint8)`.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn uint8_sum_add(call: FunctionCallInfo) -> Datum {
     // SAFETY: the server's call frame, as the SQL declares it.
     unsafe {
-        let state = state(call);
-        if let Some(value) = fmgr::argument(call, 1) {
+        changed(call, |state, value| {
             state.count += 1;
             state.set(state.sum() + value.value() as u128);
-        }
-        Datum::from(std::ptr::from_mut(state))
+        })
     }
 }
 
@@ -84,12 +94,10 @@ pub unsafe extern "C-unwind" fn uint8_sum_add(call: FunctionCallInfo) -> Datum {
 pub unsafe extern "C-unwind" fn uint8_sum_remove(call: FunctionCallInfo) -> Datum {
     // SAFETY: the server's call frame, as the SQL declares it.
     unsafe {
-        let state = state(call);
-        if let Some(value) = fmgr::argument(call, 1) {
+        changed(call, |state, value| {
             state.count -= 1;
             state.set(state.sum() - value.value() as u128);
-        }
-        Datum::from(std::ptr::from_mut(state))
+        })
     }
 }
 
@@ -99,13 +107,11 @@ pub unsafe extern "C-unwind" fn uint8_sum_remove(call: FunctionCallInfo) -> Datu
 pub unsafe extern "C-unwind" fn uint8_sum_combine(call: FunctionCallInfo) -> Datum {
     // SAFETY: the server's call frame; both are states.
     unsafe {
-        let state = state(call);
-        if let Some(other) = fmgr::argument(call, 1) {
+        changed(call, |state, other| {
             let other = *other.cast_mut_ptr::<State>();
             state.count += other.count;
             state.set(state.sum() + other.sum());
-        }
-        Datum::from(std::ptr::from_mut(state))
+        })
     }
 }
 
@@ -113,20 +119,12 @@ pub unsafe extern "C-unwind" fn uint8_sum_combine(call: FunctionCallInfo) -> Dat
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn uint8_sum_serialize(call: FunctionCallInfo) -> Datum {
-    // SAFETY: a strict function; the memory has room for the length word and 24 bytes.
-    unsafe {
+    // SAFETY: a strict function of a state.
+    let state = unsafe {
         memory(call);
-        let state = *super::call::argument(call, 0).cast_mut_ptr::<State>();
-        let place = pg_sys::palloc(pg_sys::VARHDRSZ + size_of::<State>()).cast::<u8>();
-        pgrx::varlena::set_varsize_4b(place.cast(), (pg_sys::VARHDRSZ + size_of::<State>()) as i32);
-        let words = [state.count, state.sum[0], state.sum[1]].map(u64::to_be_bytes);
-        std::ptr::copy_nonoverlapping(
-            words.as_ptr().cast(),
-            place.add(pg_sys::VARHDRSZ),
-            size_of_val(&words),
-        );
-        Datum::from(place)
-    }
+        *super::call::argument(call, 0).cast_mut_ptr::<State>()
+    };
+    varlena::allocate([state.count, state.sum[0], state.sum[1]].map(u64::to_be_bytes).as_flattened())
 }
 
 /// `uint8_sum_deserialize(bytea, internal)`.

@@ -1,8 +1,10 @@
 //! From the server's calls to Rust functions of numbers, and back.
 
-use pgrx::pg_sys::{self, Datum, FunctionCallInfo};
+use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use server_bytes::numeric;
 use vector::Decimal;
+
+use crate::convert::varlena;
 
 /// What a function takes from a Datum.
 pub trait Argument: Sized {
@@ -77,14 +79,7 @@ impl From<i128> for Numeric {
     fn from(value: i128) -> Self {
         let mut payload = [0; numeric::MAX_ENCODED];
         let len = numeric::encode(Decimal { unscaled: value, scale: 0, display: 0 }, &mut payload);
-        let payload = payload.get(..len).unwrap_or_default();
-        // SAFETY: the memory has room for the length word and the payload.
-        unsafe {
-            let place = pg_sys::palloc(payload.len() + pg_sys::VARHDRSZ).cast::<u8>();
-            pgrx::varlena::set_varsize_4b(place.cast(), (payload.len() + pg_sys::VARHDRSZ) as i32);
-            std::ptr::copy_nonoverlapping(payload.as_ptr(), place.add(pg_sys::VARHDRSZ), payload.len());
-            Self(Datum::from(place))
-        }
+        Self(varlena::allocate(payload.get(..len).unwrap_or_default()))
     }
 }
 

@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString};
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo};
 
 use crate::compat;
+use crate::convert::varlena;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::fmgr;
 
@@ -119,14 +120,9 @@ pub unsafe extern "C-unwind" fn uint8_recv(call: FunctionCallInfo) -> Datum {
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn uint8_send(call: FunctionCallInfo) -> Datum {
-    // SAFETY: the server's call frame; the memory has room for the length word and eight bytes.
-    unsafe {
-        let bytes = (super::call::argument(call, 0).value() as u64).to_be_bytes();
-        let place = pg_sys::palloc(pg_sys::VARHDRSZ + bytes.len()).cast::<u8>();
-        pgrx::varlena::set_varsize_4b(place.cast(), (pg_sys::VARHDRSZ + bytes.len()) as i32);
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.add(pg_sys::VARHDRSZ), bytes.len());
-        Datum::from(place)
-    }
+    // SAFETY: the server's call frame.
+    let value = unsafe { super::call::argument(call, 0) }.value() as u64;
+    varlena::allocate(&value.to_be_bytes())
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 
+use crate::convert::varlena;
 use crate::host::relation::Open;
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::{Compare, ROW_MOVE_COLUMNS, SideTable};
-use crate::storage::directory;
 use crate::storage::file::tid;
 
 /// The most moves of an entry. They fit a page of the catalog.
@@ -63,17 +63,17 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
             let mut bytes = Vec::with_capacity(part.len() * 2 * HALF);
             halves
                 .for_each(|half| bytes.extend_from_slice(half.to_le_bytes().get(..HALF).unwrap_or_default()));
-            let bytes = directory::bytea(&bytes);
+            let bytes = varlena::allocate(&bytes);
             let mut values = [storage_id, mover, number_of(*first)]
                 .map(|number| Datum::from(number as i64))
                 .into_iter()
-                .chain([Datum::from(bytes)])
+                .chain([bytes])
                 .collect::<Vec<_>>();
             let mut nulls = [false; ROW_MOVE_COLUMNS];
             let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
             indexes.insert(tuple, &values[..3], cid, 0);
             pg_sys::pfree(tuple.cast());
-            pg_sys::pfree(bytes);
+            pg_sys::pfree(bytes.cast_mut_ptr());
         }
         indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);

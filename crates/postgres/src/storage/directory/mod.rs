@@ -44,6 +44,7 @@ use super::catalog::indexes::Indexes;
 use super::catalog::side_table::{self, Oids, STRIPE_COLUMNS, SideTable};
 use super::file::metapage;
 use super::file::pages::{BlockRun, Expected};
+use crate::convert::varlena;
 use crate::host::error;
 use crate::host::relation::Open;
 
@@ -157,7 +158,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
         let table = SideTable::Stripe.open(pg_sys::RowExclusiveLock);
         let indexes = Indexes::open(SideTable::Stripe, Open::of(table));
         outline::forget_storage(entry.storage_id);
-        let summary = bytea(&entry.summary);
+        let summary = varlena::allocate(&entry.summary);
         let state = match entry.reserved_only {
             true => RESERVED,
             false if entry.moved => MOVED,
@@ -173,28 +174,16 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
             int8(entry.footer_offset),
             int8(u64::from(entry.footer_length)),
             Datum::from(state),
-            Datum::from(summary),
+            summary,
         ];
         let mut nulls = [false; STRIPE_COLUMNS];
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
         indexes.insert(tuple, &[values[0], values[1], values[8]], age.command(cid), age.insert_options());
         age.stamp(Open::of(table), tuple);
         pg_sys::pfree(tuple.cast());
-        pg_sys::pfree(summary);
+        pg_sys::pfree(summary.cast_mut_ptr());
         indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
-    }
-}
-
-/// The bytes as a value, palloc'd.
-pub(super) fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
-    // SAFETY: the chunk has room for the header and the bytes.
-    unsafe {
-        let chunk = pg_sys::palloc(pg_sys::VARHDRSZ + bytes.len());
-        pgrx::varlena::set_varsize_4b(chunk.cast(), (pg_sys::VARHDRSZ + bytes.len()) as i32);
-        let data = chunk.cast::<u8>().add(pg_sys::VARHDRSZ);
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-        chunk
     }
 }
 

@@ -27,6 +27,7 @@ use stripe::row_bits::{self, bit, rows_in, set_bit};
 
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData};
 
+use crate::convert::varlena;
 use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, DELETE_BITMAP_COLUMNS};
 use crate::storage::file::tid;
@@ -92,18 +93,14 @@ fn tid_bytes(at: ItemPointerData) -> [u8; TID_BYTES] {
 fn form(table: Open, storage_id: u64, entry: &Entry) -> HeapTuple {
     // SAFETY: heap_form_tuple copies the values.
     unsafe {
-        let bits = crate::storage::directory::bytea(entry.bits);
-        let successors = crate::storage::directory::bytea(entry.successors);
-        let mut values = [
-            Datum::from(storage_id as i64),
-            Datum::from(entry.first_row as i64),
-            Datum::from(bits),
-            Datum::from(successors),
-        ];
+        let bits = varlena::allocate(entry.bits);
+        let successors = varlena::allocate(entry.successors);
+        let mut values =
+            [Datum::from(storage_id as i64), Datum::from(entry.first_row as i64), bits, successors];
         let mut nulls = [false; DELETE_BITMAP_COLUMNS];
         let tuple = pg_sys::heap_form_tuple(table.descriptor(), values.as_mut_ptr(), nulls.as_mut_ptr());
-        pg_sys::pfree(bits);
-        pg_sys::pfree(successors);
+        pg_sys::pfree(bits.cast_mut_ptr());
+        pg_sys::pfree(successors.cast_mut_ptr());
         tuple
     }
 }

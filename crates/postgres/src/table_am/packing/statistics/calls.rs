@@ -14,6 +14,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
 use super::{Held, text_of, words_of};
+use crate::host::fmgr;
 use crate::table_am::packing::process;
 
 crate::sql_function!(pg_finfo_colonnade_packing_calls);
@@ -82,7 +83,6 @@ pub unsafe extern "C-unwind" fn colonnade_packing_calls(call: FunctionCallInfo) 
     // SAFETY: the server's call frame; the result's row type is that of the SQL declaration.
     unsafe {
         pg_sys::InitMaterializedSRF(call, 0);
-        let info: *mut pg_sys::ReturnSetInfo = (*call).resultinfo.cast();
         let found: Vec<(u64, u64, String)> = Held::get().map_or_else(Vec::new, |held| {
             let taken = held.0.calls.iter().filter(|place| place[0].load(Ordering::Relaxed) != 0);
             let read = |at: &AtomicU64| at.load(Ordering::Relaxed);
@@ -102,12 +102,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_calls(call: FunctionCallInfo) 
             }
             let mut values = [Datum::from(pid), super::report::text(&what)];
             let mut nulls = [false; 2];
-            pg_sys::tuplestore_putvalues(
-                (*info).setResult,
-                (*info).setDesc,
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
+            fmgr::put_row(call, &mut values, &mut nulls);
         }
         Datum::null()
     }

@@ -34,16 +34,10 @@ pub unsafe extern "C-unwind" fn colonnade_packing_statistics(call: FunctionCallI
             None => publication::all_tables().into_iter().filter(|&table| is_shown(table)).collect(),
         };
         pg_sys::InitMaterializedSRF(call, 0);
-        let info: *mut pg_sys::ReturnSetInfo = (*call).resultinfo.cast();
         for table in tables {
             pgrx::check_for_interrupts!();
             let (mut values, mut nulls) = row(table);
-            pg_sys::tuplestore_putvalues(
-                (*info).setResult,
-                (*info).setDesc,
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
+            fmgr::put_row(call, &mut values, &mut nulls);
         }
         Datum::null()
     }
