@@ -9,8 +9,6 @@ place of both of ours; OUT the JSON file, target/bench/events.json unless it is 
 """
 
 import os
-import subprocess
-from pathlib import Path
 
 from harness import kit, others, peers, race
 from harness.server import fresh_server, run_program
@@ -126,16 +124,6 @@ def index(server, arms):
     return record
 
 
-def drop_caches():
-    """Whether the system has forgotten what it has read of files, which only root can tell it to."""
-    subprocess.run(["sync"], check=True)
-    try:
-        Path("/proc/sys/vm/drop_caches").write_text("3\n")
-    except OSError:
-        return False
-    return True
-
-
 def cold(server, arms, questions, contest):
     """Each question of each table as the first of a server that was just started; the mode and its record, in
     which the race's other engines have no times."""
@@ -146,7 +134,7 @@ def cold(server, arms, questions, contest):
         for _ in range(COLD):
             for arm in arms:
                 server.stop()
-                dropped = drop_caches()
+                dropped = kit.drop_caches()
                 server.start()
                 engine = race.Postgres(arm.method, server, DATABASE, arm.name)
                 # The catalogs are read, and the library, but nothing of the table.

@@ -33,8 +33,8 @@ LAYERS = {
 FLOORS = {
     "crates/query/src": ("kernels", "expression", "plan", "pipeline", "row_container", "operators", "execution",
                          "explain"),
-    "crates/postgres/src": ("compat", "host", "convert", "uint8", "expressions", "options", "storage", "table_am", "planner",
-                            "scan", "vectorised", "verify"),
+    "crates/postgres/src": ("compat", "host", "convert", "uint8", "expressions", "options", "storage", "table_am",
+                            "planner", "scan", "vectorised", "verify"),
     "crates/postgres/src/storage": ("file", "catalog", "directory", "published", "decoding", "space", "change",
                                     "read", "pending_rows"),
     "crates/postgres/src/table_am": ("maintain", "read", "change", "index", "rewrite", "statements", "packing",

@@ -188,7 +188,7 @@ unsafe fn unsigned(column: Column, op: CompareOp, value: Datum, value_type: Oid,
 }
 
 /// A by-value integer of any width.
-fn small_integer(value: Datum, value_type: Oid) -> i64 {
+pub fn small_integer(value: Datum, value_type: Oid) -> i64 {
     // Datums hold narrow integers in their low bytes. The bytes above are not defined.
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
     match value_type {

@@ -98,7 +98,8 @@ macro_rules! strict_functions {
         const _: () = {
             #[unsafe(export_name = concat!("pg_finfo_", stringify!($name)))]
             extern "C" fn info() -> *const pgrx::pg_sys::Pg_finfo_record {
-                static RECORD: pgrx::pg_sys::Pg_finfo_record = pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
+                use pgrx::pg_sys::Pg_finfo_record;
+                static RECORD: Pg_finfo_record = Pg_finfo_record { api_version: 1 };
                 &RECORD
             }
 

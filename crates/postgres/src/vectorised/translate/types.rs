@@ -72,17 +72,12 @@ const fn is_plain(base: Oid) -> bool {
     )
 }
 
-/// The same of our own type, whose OID each database gives it.
-fn is_own(base: Oid) -> bool {
-    own_type::is_uint8(base)
-}
-
 /// Whether two values of this type are equal exactly where `query` says so: grouping, DISTINCT and hash
 /// joins.
 pub fn can_equal(column: OutputColumn) -> Result<(), Reason> {
     let (base, typmod) = base_of(column);
     match base {
-        _ if is_plain(base) || is_own(base) => Ok(()),
+        _ if is_plain(base) || own_type::is_uint8(base) => Ok(()),
         pg_sys::OIDOID | pg_sys::CHAROID | pg_sys::BYTEAOID | pg_sys::MACADDROID => Ok(()),
         pg_sys::BITOID | pg_sys::VARBITOID => Ok(()),
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID if is_deterministic(column.collation) => {
@@ -109,7 +104,7 @@ pub fn is_default_equality(column: OutputColumn, operator: Oid) -> bool {
 pub fn order(column: OutputColumn) -> Result<TextOrder, Reason> {
     let (base, typmod) = base_of(column);
     match base {
-        _ if is_plain(base) || is_own(base) => Ok(TextOrder::Bytes),
+        _ if is_plain(base) || own_type::is_uint8(base) => Ok(TextOrder::Bytes),
         pg_sys::TEXTOID | pg_sys::VARCHAROID => text_order(column.collation),
         pg_sys::BYTEAOID => Ok(TextOrder::Host(Arc::new(|a, b| a.cmp(b)))),
         pg_sys::BPCHAROID if typmod > 0 => match text_order(column.collation)? {

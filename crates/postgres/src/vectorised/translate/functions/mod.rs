@@ -24,6 +24,7 @@ use crate::expressions::foreign_order;
 use crate::host::catalogs;
 use crate::host::own_type;
 use crate::host::tree::{List, Node, Typed};
+use crate::planner::constant::small_integer;
 use crate::planner::operand;
 use crate::vectorised::host_function::ServerFunction;
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -169,9 +170,11 @@ fn as_type(
 
 use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Timestamp};
 
+/// The server's integers, the narrowest first.
+const INTEGERS: [Oid; 3] = [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID];
+
 /// The type as which both sides of a comparison are compared.
 fn common(left: Oid, right: Oid) -> Option<LogicalType> {
-    const INTEGERS: [Oid; 3] = [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID];
     let width = |oid| INTEGERS.iter().position(|&integer| integer == oid);
     if let (Some(left), Some(right)) = (width(left), width(right)) {
         return [Int16, Int32, Int64].get(left.max(right)).copied();
@@ -194,13 +197,10 @@ fn common(left: Oid, right: Oid) -> Option<LogicalType> {
 /// The constant that a node is, as a value of `engine.uint8`; none if it is none of its values.
 fn as_uint8(node: Node<'_>) -> Option<Expression> {
     let value = node.as_a::<pg_sys::Const>().filter(|value| !value.constisnull)?;
-    let datum = value.constvalue;
-    let number = match value.consttype {
-        pg_sys::INT2OID => u64::try_from(datum.value() as i16).ok()?,
-        pg_sys::INT4OID => u64::try_from(datum.value() as i32).ok()?,
-        pg_sys::INT8OID => u64::try_from(datum.value() as i64).ok()?,
-        _ => return None,
-    };
+    if !INTEGERS.contains(&value.consttype) {
+        return None;
+    }
+    let number = u64::try_from(small_integer(value.constvalue, value.consttype)).ok()?;
     let values = vector::Values::Int64(vec![vector::held(number)]);
     Some(Expression::Constant(Arc::new(Vector::new(LogicalType::UInt64, values))))
 }
@@ -212,17 +212,14 @@ fn with_constant(
     scope: Scope<'_>,
 ) -> Result<Option<(Expression, Expression)>, Reason> {
     let is_uint8 = |node: Node<'_>| own_type::is_uint8(types::base_of(types::column_of(node)).0);
-    Ok(match (is_uint8(left), is_uint8(right)) {
-        (true, false) => match as_uint8(right) {
-            Some(constant) => Some((expressions::expression(context, left, scope)?, constant)),
-            None => None,
-        },
-        (false, true) => match as_uint8(left) {
-            Some(constant) => Some((constant, expressions::expression(context, right, scope)?)),
-            None => None,
-        },
-        _ => None,
-    })
+    let constant_of = |node, other| if is_uint8(other) { as_uint8(node) } else { None };
+    if let Some(constant) = constant_of(right, left) {
+        return Ok(Some((expressions::expression(context, left, scope)?, constant)));
+    }
+    match constant_of(left, right) {
+        Some(constant) => Ok(Some((constant, expressions::expression(context, right, scope)?))),
+        None => Ok(None),
+    }
 }
 
 /// How an operator compares two types under a collation; None where it is not a comparison, or not one that
