@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-encodings clean
+.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -113,6 +113,9 @@ bench-small: ## what small queries cost beside heap, hot rows and cold (RUNS, TR
 
 bench-cold: ## what changing and locking rows in stripes costs beside heap (ROWS, RUNS, SECONDS, STATEMENTS)
 	scripts/bench.sh cold
+
+bench-uint8: ## engine.uint8 beside bigint: ClickBench's questions that name WatchID or UserID, and others (HITS, ROWS, RUNS)
+	scripts/bench.sh uint8
 
 bench-oltp: ## pgbench and single-row writes on hot rows beside heap, 8 clients (RUNS, TRANSACTIONS, CLIENTS, SCALE)
 	scripts/bench.sh oltp
