@@ -81,9 +81,9 @@ def check_sql():
 
 
 def check_targets():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     for document in documents():
-        for name in re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(encoding="utf-8"), re.M):
+        for name in re.findall(r"(?:^|`)make ([a-z0-9-]+)", document.read_text(encoding="utf-8"), re.M):
             if name not in targets:
                 yield f"{document.relative_to(ROOT)} names make {name}, which is no target"
 
