@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use query::*;
 use support::*;
 use vector::LogicalType as T;
-use vector::Scalar;
+use vector::{Decimal, Scalar};
 
 const TYPES: [T; 8] = [T::Int16, T::Int32, T::Int64, T::Float64, T::Numeric, T::Text, T::Bool, T::Date];
 
@@ -360,8 +360,11 @@ fn summaries_stand_for_rows() {
     let summary = Summary {
         rows: 3,
         columns: vec![
-            column(Some((Scalar::Int(-5), Scalar::Int(9))), Some((Scalar::Int(4), 0))),
-            column(Some((decimal(-200), decimal(300))), Some((Scalar::Numeric { unscaled: 5, scale: 1 }, 2))),
+            column(
+                Some((Scalar::Int(-5), Scalar::Int(9))),
+                Some(Decimal { unscaled: 4, scale: 0, display: 0 }),
+            ),
+            column(Some((decimal(-200), decimal(300))), Some(Decimal { unscaled: 5, scale: 1, display: 2 })),
             column(Some((text("a"), text("y"))), None),
         ],
     };

@@ -163,10 +163,8 @@ fn a_summary_stands_for_rows_only_where_all_pass_and_none_is_out() {
             match piece {
                 VectorPiece::Known(summary) => {
                     rows += summary.rows;
-                    let Some((Scalar::Int(known), _)) = summary.columns[0].as_ref().unwrap().sum else {
-                        panic!("no sum")
-                    };
-                    sum += known;
+                    let known = summary.columns[0].as_ref().unwrap().sum.unwrap();
+                    sum += i64::try_from(known.unscaled).unwrap();
                 }
                 VectorPiece::Unit(mut unit) => {
                     if let Step::Batch(batch) = unit.next().unwrap() {
@@ -189,6 +187,22 @@ fn a_summary_stands_for_rows_only_where_all_pass_and_none_is_out() {
     // Only some rows of the first chunk of each stripe pass.
     let first: i64 = (0..10).map(|i| i * 2).sum();
     assert_eq!(known(compare(CompareOp::Less, 0, 10)), (0, 30, first * 3, 0));
+}
+
+#[test]
+fn sums_that_no_64_bits_hold_are_known() {
+    let table = Table::of(vec![vec![ints((0..200).map(|i| i64::MAX - i))]; 2]);
+    let mut request = VectorRequest::new(vec![0], true);
+    request.allow_summaries(&[SummaryNeed { bounds: false, sum: true, nulls: true }]);
+    let (mut scan, mut counters) = (table.scan(), Counters::default());
+    scan.start(Arc::new(table.plan(Vec::new()))).unwrap();
+    let layout = table.layout(&request);
+    let mut total = 0;
+    while let Some(piece) = scan.next_piece(&request, &layout, &mut counters).unwrap() {
+        let VectorPiece::Known(summary) = piece else { panic!("looked at rows") };
+        total += summary.columns[0].as_ref().unwrap().sum.unwrap().unscaled;
+    }
+    assert_eq!(total, 2 * (0..200).map(|i| i128::from(i64::MAX - i)).sum::<i128>());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! cut, sums that are not exact, decimals in the side lane, and columns whose type has changed are not known.
 
 use vector::flow::{self, ColumnSummary, SummaryNeed};
-use vector::{LogicalType, Result, Scalar};
+use vector::{Decimal, LogicalType, Result};
 
 use super::chunk::Place;
 use super::plan::{ScanClause, ScanColumn};
@@ -172,12 +172,10 @@ fn column_summary(
         (false, _) => None,
         (true, LogicalType::Numeric) => {
             let scales = scales?;
-            let sum = Scalar::Numeric { unscaled: statistics.sum?, scale: scales.common };
-            Some((sum, scales.display_max))
+            Some(Decimal { unscaled: statistics.sum?, scale: scales.common, display: scales.display_max })
         }
-        (true, LogicalType::UInt64) => Some((Scalar::Numeric { unscaled: statistics.sum?, scale: 0 }, 0)),
-        (true, LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64) => {
-            Some((Scalar::Int(i64::try_from(statistics.sum?).ok()?), 0))
+        (true, LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64 | LogicalType::UInt64) => {
+            Some(Decimal { unscaled: statistics.sum?, scale: 0, display: 0 })
         }
         _ => return None,
     };

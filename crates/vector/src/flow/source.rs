@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::{Batch, Edge, Ranking, Result};
-use crate::{Predicate, Scalar, Vector};
+use crate::{Decimal, Predicate, Scalar, Vector};
 
 /// What is known of one column of a unit without decoding it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,9 +18,8 @@ pub struct ColumnSummary {
     /// The least and the greatest value that is not NULL, under the type's own order, if they are known
     /// exactly. Decimals show as many digits as their scale has.
     pub bounds: Option<(Scalar, Scalar)>,
-    /// The sum of the values that are not NULL, if it is known exactly. For numerics it comes with a display
-    /// scale.
-    pub sum: Option<(Scalar, u16)>,
+    /// The sum of the values that are not NULL, if it is known exactly.
+    pub sum: Option<Decimal>,
 }
 
 /// Stands for rows that need not be looked at one by one.

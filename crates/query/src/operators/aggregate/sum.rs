@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use vector::{
-    Bitmap, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Special, Values, Vector,
+    Bitmap, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, Vector,
     unsigned,
 };
 
@@ -397,16 +397,11 @@ impl Accumulator for ExactSum {
         if count == 0 {
             return Ok(());
         }
-        let (value, shown) = column.sum.as_ref().ok_or(NO_SUMMARY)?;
-        let (value, scale, shown) = match value {
-            Scalar::Int(value) => (i128::from(*value), 0, 0),
-            Scalar::Numeric { unscaled, scale } => (*unscaled, *scale, *shown),
-            _ => return Err(NO_SUMMARY),
-        };
-        self.raise(scale)?;
-        self.show(&DisplayScales::Constant(shown), None, 1, Groups::One);
-        let factor = power_of_ten(u32::from(self.scale - scale))?;
-        self.add_wide(|_| value, 1, None, Groups::One, factor)?;
+        let sum = column.sum.ok_or(NO_SUMMARY)?;
+        self.raise(sum.scale)?;
+        self.show(&DisplayScales::Constant(sum.display), None, 1, Groups::One);
+        let factor = power_of_ten(u32::from(self.scale - sum.scale))?;
+        self.add_wide(|_| sum.unscaled, 1, None, Groups::One, factor)?;
         if let Some(state) = self.states.first_mut() {
             state.count += i64::try_from(count).map_err(|_| NO_SUMMARY)? - 1;
         }
