@@ -43,6 +43,7 @@ impl Resolved {
                 other => predicates.push(other),
             }
         }
+        let mut predicates = gathered(predicates, CompareOp::NotEqual);
         let predicate = match predicates.len() {
             0 => Predicate::Always(true),
             1 => predicates.swap_remove(0),
@@ -65,6 +66,7 @@ impl Resolved {
                 other => predicates.push(other),
             }
         }
+        let mut predicates = gathered(predicates, CompareOp::Equal);
         let predicate = match predicates.len() {
             0 => Predicate::Always(false),
             1 => predicates.swap_remove(0),
@@ -138,6 +140,40 @@ impl Resolved {
     }
 }
 
+/// Makes one list, `In` or `NotIn`, of all parts that compare one column by `op`, which is `=` or `<>`. So a
+/// column is looked at once, however its values were written down.
+fn gathered(parts: Vec<Predicate>, op: CompareOp) -> Vec<Predicate> {
+    let wanted = op == CompareOp::Equal;
+    let mut lists: Vec<(usize, Vec<Scalar>)> = Vec::new();
+    let mut gathered = Vec::with_capacity(parts.len());
+    for part in parts {
+        let (column, values) = match part {
+            Predicate::Compare { column, op: by, value } if by == op => (column, vec![value]),
+            Predicate::In { column, values } if wanted => (column, values),
+            Predicate::NotIn { column, values } if !wanted => (column, values),
+            other => {
+                gathered.push(other);
+                continue;
+            }
+        };
+        match lists.iter_mut().find(|(known, _)| *known == column) {
+            Some((_, list)) => list.extend(values),
+            None => lists.push((column, values)),
+        }
+    }
+    gathered.extend(lists.into_iter().map(|(column, mut values)| {
+        // The filter sorts the list for every chunk. That is quick if it is sorted already.
+        values.sort_by(|a, b| a.compare(b).unwrap_or(Ordering::Equal));
+        values.dedup_by(|a, b| a.compare(b) == Some(Ordering::Equal));
+        match (values.len(), wanted) {
+            (1, _) => leaf(column, op, values.swap_remove(0)),
+            (_, true) => Predicate::In { column, values },
+            (_, false) => Predicate::NotIn { column, values },
+        }
+    }));
+    gathered
+}
+
 fn leaf(column: usize, op: CompareOp, value: Scalar) -> Predicate {
     Predicate::Compare { column, op, value }
 }
@@ -180,6 +216,47 @@ mod tests {
             CompareOp::Greater => left > right,
             CompareOp::GreaterOrEqual => left >= right,
         }
+    }
+
+    fn equals(column: usize, op: CompareOp, value: i64) -> Resolved {
+        Resolved::exact(leaf(column, op, Scalar::Int(value)))
+    }
+
+    #[test]
+    fn comparisons_of_one_column_become_one_list() {
+        let (one, two) = (Scalar::Int(1), Scalar::Int(2));
+        let null = || Resolved::exact(Predicate::IsNull { column: 0 });
+        let listed = |values: &[&Scalar]| values.iter().map(|&value| value.clone()).collect::<Vec<_>>();
+        for (op, join, list) in [
+            (
+                CompareOp::Equal,
+                Resolved::any_of as fn(Vec<Resolved>) -> Resolved,
+                Predicate::In { column: 0, values: listed(&[&one, &two]) },
+            ),
+            (
+                CompareOp::NotEqual,
+                Resolved::all_of,
+                Predicate::NotIn { column: 0, values: listed(&[&one, &two]) },
+            ),
+        ] {
+            let parts = [2, 1, 2].map(|value| equals(0, op, value));
+            assert_eq!(join(parts.to_vec()), Resolved::exact(list.clone()));
+            let again = join(vec![Resolved::exact(list.clone()), equals(0, op, 1)]);
+            assert_eq!(again, Resolved::exact(list.clone()));
+            assert_eq!(join(vec![equals(0, op, 1), equals(0, op, 1)]), equals(0, op, 1));
+            let mixed = join(vec![equals(0, op, 1), null(), equals(7, op, 5), equals(0, op, 2)]);
+            let parts = vec![null().predicate, list, equals(7, op, 5).predicate];
+            let whole = match op {
+                CompareOp::Equal => Predicate::Or(parts),
+                _ => Predicate::And(parts),
+            };
+            assert_eq!(mixed, Resolved::exact(whole));
+        }
+        // Conditions of the other kind stay what they are.
+        let both = [equals(0, CompareOp::Equal, 1), equals(0, CompareOp::Equal, 2)];
+        assert!(matches!(Resolved::all_of(both.to_vec()).predicate, Predicate::And(_)));
+        let both = [equals(0, CompareOp::NotEqual, 1), equals(0, CompareOp::NotEqual, 2)];
+        assert!(matches!(Resolved::any_of(both.to_vec()).predicate, Predicate::Or(_)));
     }
 
     /// Bounds in halves: -3 stands for -1.5.

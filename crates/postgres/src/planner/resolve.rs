@@ -6,10 +6,8 @@
 //!
 //! Invariants: that of `constant`, for whole trees. A comparison with a NULL constant is never TRUE.
 
-use std::cmp::Ordering;
-
 use pgrx::pg_sys::{self, Datum, Oid};
-use vector::{CompareOp, Predicate, Resolved, Scalar};
+use vector::{CompareOp, Predicate, Resolved};
 
 use super::constant;
 use super::operand::Column;
@@ -149,43 +147,7 @@ unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, eleme
         // SAFETY: an element of the array.
         parts.push(unsafe { constant::compare(column, op, value, element_type) });
     }
-    match (any, op) {
-        (true, CompareOp::Equal) => Resolved::any_of(gathered(parts, op, |values| Predicate::In {
-            column: constant::position(column),
-            values,
-        })),
-        (false, CompareOp::NotEqual) => Resolved::all_of(gathered(parts, op, |values| Predicate::NotIn {
-            column: constant::position(column),
-            values,
-        })),
-        (true, _) => Resolved::any_of(parts),
-        (false, _) => Resolved::all_of(parts),
-    }
-}
-
-/// Gathers plain comparisons by `wanted` into one list, if there are several.
-fn gathered(
-    parts: Vec<Resolved>,
-    wanted: CompareOp,
-    list: impl Fn(Vec<Scalar>) -> Predicate,
-) -> Vec<Resolved> {
-    let is_plain = |part: &Resolved| {
-        part.exact && matches!(&part.predicate, Predicate::Compare { op, .. } if *op == wanted)
-    };
-    if parts.iter().filter(|part| is_plain(part)).count() < 2 {
-        return parts;
-    }
-    let (plain, mut others): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_plain);
-    let value = |part: Resolved| match part.predicate {
-        Predicate::Compare { value, .. } => Some(value),
-        _ => None,
-    };
-    let mut values: Vec<Scalar> = plain.into_iter().filter_map(value).collect();
-    // The filter sorts the list for every chunk. That is quick if it is sorted already.
-    values.sort_by(|a, b| a.compare(b).unwrap_or(Ordering::Equal));
-    values.dedup_by(|a, b| a.compare(b) == Some(Ordering::Equal));
-    others.push(Resolved::exact(list(values)));
-    others
+    if any { Resolved::any_of(parts) } else { Resolved::all_of(parts) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! What is understood is what the server understands of a bigint since version 16: digits in one of four
 //! bases, with single underscores between them, and blanks around.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char, c_int};
 
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo};
 
@@ -99,11 +99,20 @@ pub unsafe extern "C-unwind" fn uint8_in(call: FunctionCallInfo) -> Datum {
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn uint8_out(call: FunctionCallInfo) -> Datum {
-    // SAFETY: the server's call frame; the memory has room for the text and the zero at its end.
+    const MOST_DIGITS: usize = 20;
+    unsafe extern "C-unwind" {
+        // Bare, as it raises nothing and is called for each value that is shown.
+        fn pg_ulltoa_n(value: u64, digits: *mut c_char) -> c_int;
+    }
+    let mut text = [0 as c_char; MOST_DIGITS];
+    // SAFETY: the server's call frame; no number of 64 bits has more digits; the memory has room for the text
+    // and the zero at its end.
     unsafe {
-        let text = (super::call::argument(call, 0).value() as u64).to_string();
-        let place = pg_sys::palloc0(text.len() + 1).cast::<u8>();
-        std::ptr::copy_nonoverlapping(text.as_ptr(), place, text.len());
+        let value = super::call::argument(call, 0).value() as u64;
+        let len = pg_ulltoa_n(value, text.as_mut_ptr()) as usize;
+        let place = pg_sys::palloc(len + 1).cast::<c_char>();
+        std::ptr::copy_nonoverlapping(text.as_ptr(), place, len);
+        *place.add(len) = 0;
         Datum::from(place)
     }
 }
