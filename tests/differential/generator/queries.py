@@ -46,6 +46,13 @@ FRAMES = ("", "", "", " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", " ROWS BETWEE
           " ROWS BETWEEN 40 PRECEDING AND 20 FOLLOWING EXCLUDE GROUP")
 
 
+def result_kind(kind, template, args):
+    """The kind of what an aggregate gives. The sum of a real that was taken where a double precision was
+    wanted is a real."""
+    first = args[0].kind if args else None
+    return first if kind == "same" or (template.startswith("sum(@1)") and kind == "float8" and first in FLOATS) else kind
+
+
 def replaced(items, place, value):
     return [*items[:place], value, *items[place + 1:]]
 
@@ -418,8 +425,7 @@ class Queries:
                         args.append(make.reference(*found) if found else make.make(want, 1))
             if len(args) < len(wanted.split()):
                 continue
-            if kind == "same":
-                kind = args[0].kind
+            kind = result_kind(kind, template, args)
             template = template.replace("@9", ", ".join(f"{s.alias}.{key}" for s in make.sources for key in s.keys))
             if rng.random() < 0.12 and "WITHIN" not in template and "::" not in template:
                 args.append(make.predicate())
@@ -468,7 +474,7 @@ class Queries:
         for _ in range(rng.randint(1, 3)):
             kind, template, wanted, total = rng.choice(WINDOWS)
             args = [make.reference(*make.column()) if want == "any" else self.column_of(make, HAS_MIN) if want == "min" else make.make(want, 1) for want in wanted.split()]
-            kind = args[0].kind if kind == "same" else kind
+            kind = result_kind(kind, template, args)
             parts = []
             if rng.random() < 0.7:
                 parts.append("PARTITION BY " + self.column_of(make, COMPARABLE).sql())
