@@ -9,10 +9,11 @@ use std::sync::Arc;
 use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, Vector};
 
 use crate::cursor::Reader;
-use crate::encoding::{Leaf, MAX_DEPTH, Node, NodeContext, Single};
+use crate::encoding::{Leaf, MAX_DEPTH, NodeContext};
 use crate::options::BlockCodecs;
-use crate::registry::open_values;
+use crate::registry::{OpenNode, open_values};
 use crate::shared::SharedColumn;
+use crate::single::Single;
 use crate::strings::template::PathColumn;
 use crate::validity::{self, Validity};
 
@@ -24,7 +25,7 @@ pub struct Chunk<'a> {
     logical: LogicalType,
     rows: usize,
     validity: Validity,
-    values: Option<Box<dyn Node + 'a>>,
+    values: Option<OpenNode<'a>>,
 }
 
 impl<'a> Chunk<'a> {
@@ -91,15 +92,15 @@ impl<'a> Chunk<'a> {
         self.vector(values, rows.len(), || self.bits().map(|bits| bits.take(rows)))
     }
 
-    /// The value of one row, if it can be read without making a vector. `take` reads it otherwise. If few
-    /// values are taken, making vectors is most of the work.
-    pub fn single(&self, row: u32) -> Result<Option<Single<'_>>> {
+    /// The value of one row, if it can be read without making a vector. `take` reads it otherwise. `room` is
+    /// for bytes that are not stored as such; what is in there is replaced.
+    pub fn single<'s>(&'s self, row: u32, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         let row = row as usize;
         if row >= self.rows {
             return Err(Error::InvalidInput(format!("row {row} of a chunk of {}", self.rows)));
         }
         match &self.values {
-            Some(values) if self.bits().is_none_or(|bits| bits.get(row)) => values.single(row),
+            Some(values) if self.bits().is_none_or(|bits| bits.get(row)) => values.single(row, room),
             _ => Ok(Some(Single::Null)),
         }
     }

@@ -5,22 +5,24 @@ use std::ops::Range;
 use vector::{Bitmap, Result, Selection, Values, Vector};
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext, Single};
+use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext};
 use crate::filter::test_values;
 use crate::options::EncodingId;
 use crate::registry::open_values;
+use crate::single::Single;
 
-struct ConstantNode<'a> {
+/// The reading side.
+pub(crate) struct ConstantNode<'a> {
     context: NodeContext<'a>,
     value: Vector,
 }
 
 /// Opens a constant node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<ConstantNode<'a>> {
     let depth = context.deeper()?;
     let inner = open_values(reader, &NodeContext { rows: 1, depth, ..*context })?;
     let value = Vector::new(context.logical, inner.decode()?).flatten();
-    Ok(Box::new(ConstantNode { context: *context, value }))
+    Ok(ConstantNode { context: *context, value })
 }
 
 impl Node for ConstantNode<'_> {
@@ -36,7 +38,7 @@ impl Node for ConstantNode<'_> {
         Ok(Values::Constant(Box::new(self.value.clone()), rows.len()))
     }
 
-    fn single(&self, _: usize) -> Result<Option<Single<'_>>> {
+    fn single<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         Ok(Some(Single::Of(&self.value, 0)))
     }
 

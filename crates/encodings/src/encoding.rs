@@ -35,6 +35,7 @@ use vector::{
 use crate::cursor::Writer;
 use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
 use crate::shared::SharedColumn;
+use crate::single::Single;
 use crate::strings::template::PathColumn;
 
 /// How deep a values node may nest children. Deeper is corrupt on reading and never written.
@@ -125,30 +126,6 @@ impl NodeContext<'_> {
     }
 }
 
-/// One value of a chunk, for which no vector is made.
-#[derive(Debug, Clone, Copy)]
-pub enum Single<'a> {
-    /// SQL NULL.
-    Null,
-    /// An integer, date or timestamp.
-    Int(i64),
-    /// A single float, bit pattern kept.
-    Float32(f32),
-    /// A double float, bit pattern kept.
-    Float64(f64),
-    /// An exact decimal.
-    Numeric {
-        /// Integer part of the representation.
-        unscaled: i64,
-        /// Power of ten it is divided by.
-        scale: u16,
-        /// Digits shown after the point.
-        display: u16,
-    },
-    /// A row of a vector that exists already: a dictionary's entry, or the one value of all rows.
-    Of(&'a Vector, usize),
-}
-
 /// The reading side: a parsed values node.
 pub trait Node {
     /// Appends its name and those of its children, for EXPLAIN and benchmarks.
@@ -160,9 +137,10 @@ pub trait Node {
     /// The rows at these ascending positions, each below the node's row count (checked by the caller).
     fn take(&self, rows: &[u32]) -> Result<Values>;
 
-    /// The value of one row, which is not NULL and below the node's row count (checked by the caller). `None`
-    /// if `take` has to make a vector for it.
-    fn single(&self, _row: usize) -> Result<Option<Single<'_>>> {
+    /// The value of one row, which is not NULL and below the node's row count (checked by the caller). Bytes
+    /// that are not stored as such are put into `room`, in place of what is there. `None` if `take` has to
+    /// make a vector for it.
+    fn single<'s>(&'s self, _row: usize, _room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         Ok(None)
     }
 

@@ -30,14 +30,15 @@ mod plain;
 mod registry;
 mod runs;
 mod shared;
+mod single;
 mod strings;
 mod validity;
 
 pub use chunk::Chunk;
 pub use column::{EncodedChunk, EncodedColumn, encode_column};
-pub use encoding::Single;
 pub use filter::filter_vector;
 pub use options::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz, never_cancelled};
 pub use shared::SharedColumn;
+pub use single::Single;
 pub use strings::template::{Path, PathColumn, PathComponent, PathKind};
 pub use validity::Validity;

@@ -7,10 +7,11 @@ use std::ops::Range;
 use vector::{Bitmap, PhysicalType, Result, Selection, Values, Vector};
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::filter::test_values;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
+use crate::single::Single;
 
 /// Plain booleans and floats.
 pub(crate) struct Plain;
@@ -65,7 +66,8 @@ impl ColumnEncoder for PlainEncoder<'_> {
     }
 }
 
-enum PlainNode<'a> {
+/// The reading side.
+pub(crate) enum PlainNode<'a> {
     Bool(Bitmap),
     Float32(&'a [[u8; 4]]),
     Float64(&'a [[u8; 8]]),
@@ -82,7 +84,7 @@ impl PlainNode<'_> {
 }
 
 /// Opens a plain node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<PlainNode<'a>> {
     let rows = context.rows;
     let node = match context.physical() {
         PhysicalType::Bool => {
@@ -94,7 +96,7 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
         PhysicalType::Float64 => PlainNode::Float64(reader.take(rows * 8)?.as_chunks().0),
         physical => return Err(unknown(EncodingId::Plain, physical)),
     };
-    Ok(Box::new(node))
+    Ok(node)
 }
 
 impl Node for PlainNode<'_> {
@@ -121,9 +123,9 @@ impl Node for PlainNode<'_> {
         })
     }
 
-    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+    fn single<'s>(&'s self, row: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         Ok(match self {
-            Self::Bool(_) => None,
+            Self::Bool(bits) => (row < bits.len()).then(|| Single::Bool(bits.get(row))),
             Self::Float32(values) => values.get(row).map(|v| Single::Float32(f32::from_le_bytes(*v))),
             Self::Float64(values) => values.get(row).map(|v| Single::Float64(f64::from_le_bytes(*v))),
         })

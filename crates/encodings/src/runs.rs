@@ -8,11 +8,12 @@ use vector::{Bitmap, Error, PhysicalType, Result, Selection, Values, Vector};
 
 use crate::chooser;
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::filter::test_values;
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
-use crate::registry::open_values;
+use crate::registry::{OpenNode, open_values};
+use crate::single::Single;
 use crate::validity::fill;
 
 /// Runs must be this long on average.
@@ -103,14 +104,15 @@ impl ColumnEncoder for RunsEncoder<'_> {
     }
 }
 
-struct RunsNode<'a> {
+/// The reading side.
+pub(crate) struct RunsNode<'a> {
     context: NodeContext<'a>,
     ends: Vec<u32>,
-    values: Box<dyn Node + 'a>,
+    values: Box<OpenNode<'a>>,
 }
 
 /// Opens a run-length node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<RunsNode<'a>> {
     let depth = context.deeper()?;
     let count = reader.count(context.rows, "runs")?;
     let mut ends: Vec<u32> = Vec::new();
@@ -120,7 +122,7 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
         return Err(Error::corrupt(format!("ends of runs do not cover {} rows", context.rows)));
     }
     let values = open_values(reader, &NodeContext { rows: count, depth, ..*context })?;
-    Ok(Box::new(RunsNode { context: *context, ends, values }))
+    Ok(RunsNode { context: *context, ends, values: Box::new(values) })
 }
 
 impl RunsNode<'_> {
@@ -167,8 +169,8 @@ impl Node for RunsNode<'_> {
         Ok(values.take(&places).values)
     }
 
-    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
-        self.values.single(self.ends.partition_point(|&end| end as usize <= row))
+    fn single<'s>(&'s self, row: usize, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        self.values.single(self.ends.partition_point(|&end| end as usize <= row), room)
     }
 
     fn test(&self, leaf: &Leaf<'_>, _: &Selection) -> Result<Option<Bitmap>> {

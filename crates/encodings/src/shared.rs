@@ -8,6 +8,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use vector::{Bitmap, Dictionary, Error, LogicalType, Result, Values, Vector};
@@ -33,6 +34,8 @@ pub struct SharedColumn {
     parsed: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Conditions that were tested on the entries.
     tested: Mutex<FilterCache>,
+    /// Values that were asked for by themselves while the dictionary was not decoded.
+    singles: AtomicUsize,
 }
 
 impl fmt::Debug for SharedColumn {
@@ -69,6 +72,7 @@ impl SharedColumn {
             dictionary: OnceLock::new(),
             parsed: OnceLock::new(),
             tested: Mutex::default(),
+            singles: AtomicUsize::new(0),
         }))
     }
 
@@ -82,6 +86,7 @@ impl SharedColumn {
             dictionary: OnceLock::new(),
             parsed: OnceLock::new(),
             tested: Mutex::default(),
+            singles: AtomicUsize::new(0),
         })
     }
 
@@ -205,6 +210,13 @@ impl SharedColumn {
         }
     }
 
+    /// Notes that one value was asked for whose entry would have to be read by itself. True if decoding the
+    /// whole dictionary pays: there are at most `entries` entries for each such value.
+    pub(crate) fn note_single(&self, entries: usize) -> Result<bool> {
+        let taken = self.singles.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        Ok(taken.saturating_mul(entries) >= self.entry_count()?)
+    }
+
     /// True once the whole dictionary is in memory.
     pub(crate) fn is_dictionary_decoded(&self) -> bool {
         self.dictionary.get().is_some()
@@ -226,7 +238,7 @@ impl SharedColumn {
             depth: MAX_DEPTH,
         };
         let node = open_values(&mut reader, &context)?;
-        read(node.as_ref(), count)
+        read(&*node, count)
     }
 }
 

@@ -16,24 +16,26 @@ use vector::{Bitmap, Error, Result, Selection, Values, Vector};
 
 use crate::chooser;
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext, Single};
+use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext};
 use crate::filter::IntCondition;
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
+use crate::single::Single;
 
 /// If there are more entries than this for each row taken, single entries are read. Otherwise the whole
 /// dictionary is decoded.
 const SINGLE_ENTRIES: usize = 16;
 
-struct DictionaryNode<'a> {
+/// The reading side.
+pub(crate) struct DictionaryNode<'a> {
     context: NodeContext<'a>,
     codes: IntNode<'a>,
 }
 
 /// Opens a dictionary node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<DictionaryNode<'a>> {
     let codes = IntNode::open(reader, context.rows, context.deeper()?)?;
-    Ok(Box::new(DictionaryNode { context: *context, codes }))
+    Ok(DictionaryNode { context: *context, codes })
 }
 
 impl DictionaryNode<'_> {
@@ -99,9 +101,9 @@ impl Node for DictionaryNode<'_> {
         Ok(shared.entries_at(&codes)?.values)
     }
 
-    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+    fn single<'s>(&'s self, row: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         let shared = self.context.shared;
-        if !shared.is_dictionary_decoded() {
+        if !shared.is_dictionary_decoded() && !shared.note_single(SINGLE_ENTRIES)? {
             return Ok(None);
         }
         let (code, entries) = (self.codes.get(row)?, &shared.dictionary()?.entries);

@@ -16,12 +16,13 @@ use vector::{Bitmap, CompareOp, PhysicalType, Result, Scalar, Selection, Values,
 
 use super::{Real, all_rows, exception_at, read_positions, spread, with_floats, write_positions};
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::filter::{IntCondition, test_values};
 use crate::integers::{self, IntNode};
 use crate::kernels::floats;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
+use crate::single::Single;
 
 /// The largest exponent that is tried: 10^18 is the largest power of ten in a 64-bit integer.
 const MAX_EXPONENT: u8 = 18;
@@ -163,7 +164,8 @@ fn write<T: Real>(values: &[T], kept: &[Powers], max_exceptions: usize, out: &mu
     true
 }
 
-struct AlpNode<'a> {
+/// The reading side.
+pub(crate) struct AlpNode<'a> {
     physical: PhysicalType,
     rows: usize,
     scale: floats::Scale,
@@ -173,7 +175,7 @@ struct AlpNode<'a> {
 }
 
 /// Opens an ALP node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<AlpNode<'a>> {
     let (rows, depth, physical) = (context.rows, context.deeper()?, context.physical());
     let width = match physical {
         PhysicalType::Float32 => 4,
@@ -188,7 +190,7 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
     let patterns = reader.take(positions.len() * width)?;
     let ints = IntNode::open(reader, rows, depth)?;
     let scale = floats::Scale::new(exponent, factor);
-    Ok(Box::new(AlpNode { physical, rows, scale, positions, patterns, ints }))
+    Ok(AlpNode { physical, rows, scale, positions, patterns, ints })
 }
 
 impl AlpNode<'_> {
@@ -301,7 +303,7 @@ impl Node for AlpNode<'_> {
         }
     }
 
-    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+    fn single<'s>(&'s self, row: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         match self.physical {
             PhysicalType::Float32 => self.one::<f32>(row),
             _ => self.one::<f64>(row),

@@ -18,11 +18,12 @@ use vector::{Error, PhysicalType, Result, Values, Vector};
 
 use super::{Real, all_rows, exception_at, read_positions, spread, with_floats, write_positions};
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample, Single};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample};
 use crate::integers::{self, IntNode};
 use crate::kernels::floats;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
+use crate::single::Single;
 
 const MAX_ENTRIES: usize = 16;
 const MAX_LEFT_BITS: usize = 16;
@@ -143,7 +144,8 @@ fn write<T: Real>(values: &[T], cut: &Cut, code_of: &[u8], out: &mut Writer) {
     integers::write_noise(&rights, out);
 }
 
-struct AlpRdNode<'a> {
+/// The reading side.
+pub(crate) struct AlpRdNode<'a> {
     physical: PhysicalType,
     right_bits: u32,
     lefts: [u64; MAX_ENTRIES],
@@ -154,7 +156,7 @@ struct AlpRdNode<'a> {
 }
 
 /// Opens an ALP-RD node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<AlpRdNode<'a>> {
     let (rows, depth, physical) = (context.rows, context.deeper()?, context.physical());
     let total: u32 = match physical {
         PhysicalType::Float32 => 32,
@@ -174,7 +176,7 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
     let (exceptions, _) = reader.take(positions.len() * 2)?.as_chunks();
     let codes = IntNode::open(&mut reader.child()?, rows, depth)?;
     let rights = IntNode::open(reader, rows, depth)?;
-    Ok(Box::new(AlpRdNode { physical, right_bits, lefts, positions, exceptions, codes, rights }))
+    Ok(AlpRdNode { physical, right_bits, lefts, positions, exceptions, codes, rights })
 }
 
 impl AlpRdNode<'_> {
@@ -246,7 +248,7 @@ impl Node for AlpRdNode<'_> {
         }
     }
 
-    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+    fn single<'s>(&'s self, row: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         match self.physical {
             PhysicalType::Float32 => self.one::<f32>(row),
             _ => self.one::<f64>(row),

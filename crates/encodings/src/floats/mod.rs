@@ -7,16 +7,16 @@
 mod alp;
 mod alp_rd;
 
-pub(crate) use alp::{Alp, open as open_alp};
-pub(crate) use alp_rd::{AlpRd, open as open_alp_rd};
+pub(crate) use alp::{Alp, AlpNode, open as open_alp};
+pub(crate) use alp_rd::{AlpRd, AlpRdNode, open as open_alp_rd};
 
 use std::ops::Range;
 
 use vector::Values;
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::Single;
 use crate::integers::{self, IntNode};
+use crate::single::Single;
 use vector::{Error, Result};
 
 /// A float type: its bits in 64, and its value as a double.

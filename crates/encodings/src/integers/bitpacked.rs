@@ -4,7 +4,7 @@
 use vector::{Bitmap, Error, Result, Selection};
 
 use super::Lane;
-use super::block::{self, Block, Header, Plan};
+use super::block::{self, Block, Blocks, Header, Plan};
 use super::filter::{self, Words};
 use crate::cursor::{Reader, Writer};
 use crate::filter::IntCondition;
@@ -31,20 +31,12 @@ pub(super) fn write(values: &[i64], plans: &[Plan], out: &mut Writer) {
 /// A bit-packed node over its bytes.
 #[derive(Debug)]
 pub(super) struct BitPacked<'a> {
-    blocks: Vec<Block<'a>>,
+    blocks: Blocks<Block<'a>>,
 }
 
 impl<'a> BitPacked<'a> {
     pub(super) fn open(reader: &mut Reader<'a>, rows: usize) -> Result<Self> {
-        // A block's header takes at least two bytes, so the bytes bound the number of headers.
-        let mut headers = Vec::with_capacity(rows.div_ceil(BLOCK).min(reader.remaining()));
-        for start in (0..rows).step_by(BLOCK) {
-            headers.push(Header::read(reader, BLOCK.min(rows - start))?);
-        }
-        let mut blocks = Vec::with_capacity(headers.len());
-        for (header, start) in headers.iter().zip((0..rows).step_by(BLOCK)) {
-            blocks.push(Block::cut(header, reader, BLOCK.min(rows - start))?);
-        }
+        let blocks = Blocks::read(reader, rows, Header::read, Block::cut)?;
         Ok(Self { blocks })
     }
 

@@ -12,7 +12,7 @@ use vector::{Error, Result};
 
 use crate::cursor::{Reader, Writer, unzigzag, zigzag};
 use crate::integers::Lane;
-use crate::kernels::bitpack::{self, packed_bytes};
+use crate::kernels::bitpack::{self, BLOCK, packed_bytes};
 use crate::kernels::scan as kernels;
 
 const HAS_PATCHES: u8 = 0x80;
@@ -274,6 +274,53 @@ impl<'a> Block<'a> {
         bitpack::get(self.packed, self.count, self.width, index)
             .map(|offset| self.base.wrapping_add(offset.cast_signed()))
             .ok_or_else(|| Error::corrupt("packed integers cut short"))
+    }
+}
+
+/// The blocks of a node. Short nodes have one, which costs no allocation.
+#[derive(Debug)]
+pub(super) enum Blocks<B> {
+    /// One block.
+    One(B),
+    /// Any other number.
+    Many(Vec<B>),
+}
+
+impl<B> Blocks<B> {
+    /// Reads the blocks of `rows` values: all headers by `head`, then the data of each by `cut`. Both are
+    /// told how many values the block has.
+    pub(super) fn read<'a, H>(
+        reader: &mut Reader<'a>,
+        rows: usize,
+        head: impl Fn(&mut Reader<'a>, usize) -> Result<H>,
+        cut: impl Fn(&H, &mut Reader<'a>, usize) -> Result<B>,
+    ) -> Result<Self> {
+        if (1..=BLOCK).contains(&rows) {
+            let header = head(reader, rows)?;
+            return cut(&header, reader, rows).map(Self::One);
+        }
+        // A block's header takes at least two bytes, so the bytes bound the number of headers.
+        let mut headers = Vec::with_capacity(rows.div_ceil(BLOCK).min(reader.remaining()));
+        for start in (0..rows).step_by(BLOCK) {
+            headers.push(head(reader, BLOCK.min(rows - start))?);
+        }
+        let mut blocks = Vec::with_capacity(headers.len());
+        for (header, start) in headers.iter().zip((0..rows).step_by(BLOCK)) {
+            blocks.push(cut(header, reader, BLOCK.min(rows - start))?);
+        }
+        Ok(Self::Many(blocks))
+    }
+}
+
+impl<B> std::ops::Deref for Blocks<B> {
+    type Target = [B];
+
+    #[inline]
+    fn deref(&self) -> &[B] {
+        match self {
+            Self::One(block) => std::slice::from_ref(block),
+            Self::Many(blocks) => blocks,
+        }
     }
 }
 

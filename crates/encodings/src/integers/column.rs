@@ -6,12 +6,11 @@ use vector::{Bitmap, PhysicalType, Result, Selection, Values, Vector};
 
 use super::{IntNode, write_node};
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{
-    ColumnEncoder, Encoding, Estimate, Leaf, MAX_DEPTH, Node, NodeContext, Sample, Single,
-};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, MAX_DEPTH, Node, NodeContext, Sample};
 use crate::filter::int_condition;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
+use crate::single::Single;
 
 /// The integer encodings that share nothing. Which of them is used is decided chunk by chunk.
 pub(crate) struct Integers;
@@ -60,7 +59,8 @@ pub(crate) fn widened(values: &Values, rows: Range<usize>) -> Option<Vec<i64>> {
     })
 }
 
-struct IntegerNode<'a> {
+/// The reading side.
+pub(crate) struct IntegerNode<'a> {
     context: NodeContext<'a>,
     ints: IntNode<'a>,
 }
@@ -70,9 +70,9 @@ pub(crate) fn open<'a>(
     id: EncodingId,
     reader: &mut Reader<'a>,
     context: &NodeContext<'a>,
-) -> Result<Box<dyn Node + 'a>> {
+) -> Result<IntegerNode<'a>> {
     let ints = IntNode::open_tagged(id, reader, context.rows, context.depth)?;
-    Ok(Box::new(IntegerNode { context: *context, ints }))
+    Ok(IntegerNode { context: *context, ints })
 }
 
 impl IntegerNode<'_> {
@@ -140,7 +140,7 @@ impl Node for IntegerNode<'_> {
         self.values(Taken(&self.ints, rows))
     }
 
-    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+    fn single<'s>(&'s self, row: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         let value = self.ints.get(row)?;
         Ok(Some(Single::Int(match self.context.physical() {
             PhysicalType::Int16 => <i16 as super::Lane>::wrap(value).into(),

@@ -8,7 +8,7 @@
 use vector::{Bitmap, Error, Result, Selection};
 
 use super::Lane;
-use super::block::{self, Block, Header, Plan};
+use super::block::{self, Block, Blocks, Header, Plan};
 use super::filter::{self, Words};
 use crate::cursor::{Reader, Writer};
 use crate::filter::IntCondition;
@@ -54,19 +54,17 @@ pub(super) fn write(values: &[i64], deltas: &[i64], plans: &[Plan], out: &mut Wr
 /// A delta node over its bytes.
 #[derive(Debug)]
 pub(super) struct Delta<'a> {
-    blocks: Vec<(i64, Block<'a>)>,
+    blocks: Blocks<(i64, Block<'a>)>,
 }
 
 impl<'a> Delta<'a> {
     pub(super) fn open(reader: &mut Reader<'a>, rows: usize) -> Result<Self> {
-        let mut headers = Vec::with_capacity(rows.div_ceil(BLOCK).min(reader.remaining()));
-        for start in (0..rows).step_by(BLOCK) {
-            headers.push((reader.zigzag()?, Header::read(reader, BLOCK.min(rows - start))?));
-        }
-        let mut blocks = Vec::with_capacity(headers.len());
-        for ((first, header), start) in headers.iter().zip((0..rows).step_by(BLOCK)) {
-            blocks.push((*first, Block::cut(header, reader, BLOCK.min(rows - start))?));
-        }
+        let blocks = Blocks::read(
+            reader,
+            rows,
+            |reader, rows| Ok((reader.zigzag()?, Header::read(reader, rows)?)),
+            |(first, header), reader, rows| Ok((*first, Block::cut(header, reader, rows)?)),
+        )?;
         Ok(Self { blocks })
     }
 

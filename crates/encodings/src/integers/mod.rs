@@ -30,7 +30,7 @@ mod periodic;
 mod plain;
 mod run_length;
 
-pub(crate) use column::{Integers, open};
+pub(crate) use column::{IntegerNode, Integers, open};
 pub use node::{IntNode, Lane};
 
 use crate::cursor::Writer;

@@ -13,10 +13,11 @@ use std::ops::Range;
 use vector::{Bitmap, DisplayScales, Error, NumericInts, NumericValues, Result, Selection, Values, Vector};
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::filter::numeric_condition;
 use crate::integers::{self, IntNode, Lane};
 use crate::options::{EncodeOptions, EncodingId};
+use crate::single::Single;
 use wide::WideNode;
 
 /// The one encoding of decimals. Their integers have encodings of their own.
@@ -115,7 +116,8 @@ enum Ints<'a> {
     Int128(WideNode<'a>),
 }
 
-struct NumericNode<'a> {
+/// The reading side.
+pub(crate) struct NumericNode<'a> {
     scale: u16,
     display: Display<'a>,
     side: Vec<(u32, &'a [u8])>,
@@ -123,7 +125,7 @@ struct NumericNode<'a> {
 }
 
 /// Opens a decimal node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<NumericNode<'a>> {
     let (rows, depth) = (context.rows, context.deeper()?);
     let scale = read_scale(reader)?;
     let bits = reader.u8()?;
@@ -139,7 +141,7 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
         128 => Ints::Int128(WideNode::open(reader, rows, depth)?),
         bits => return Err(Error::corrupt(format!("decimals of {bits} bits"))),
     };
-    Ok(Box::new(NumericNode { scale, display, side, ints }))
+    Ok(NumericNode { scale, display, side, ints })
 }
 
 fn read_scale(reader: &mut Reader<'_>) -> Result<u16> {
@@ -241,7 +243,7 @@ impl Node for NumericNode<'_> {
         Ok(Values::Numeric(NumericValues { ints, scale: self.scale, display, side }))
     }
 
-    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+    fn single<'s>(&'s self, row: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
         if !self.side.is_empty() {
             return Ok(None);
         }

@@ -24,6 +24,7 @@ use crate::codec::{self, BLOCK_BYTES};
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample};
 use crate::options::{Codec, EncodeOptions, EncodingId};
+use crate::single::Single;
 
 /// Largest block a reader accepts.
 const MAX_BLOCK_BYTES: usize = 1 << 24;
@@ -101,7 +102,7 @@ impl ColumnEncoder for BlocksEncoder<'_> {
 }
 
 /// Opens a node of compressed blocks.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<BlocksNode<'a>> {
     only_bytes(EncodingId::Blocks, context)?;
     let lengths = Lengths::read(&mut reader.child()?, context)?;
     let total = reader.count(u32::MAX as usize, "bytes in blocks")?;
@@ -124,10 +125,11 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
     if reader.remaining() > 0 {
         return Err(Error::corrupt("bytes after the blocks"));
     }
-    Ok(Box::new(BlocksNode { context: *context, lengths, total, block_bytes, blocks }))
+    Ok(BlocksNode { context: *context, lengths, total, block_bytes, blocks })
 }
 
-struct BlocksNode<'a> {
+/// The reading side.
+pub(crate) struct BlocksNode<'a> {
     context: NodeContext<'a>,
     lengths: Lengths<'a>,
     total: usize,
@@ -207,5 +209,22 @@ impl Node for BlocksNode<'_> {
         }
         views.seal();
         Ok(Values::Bytes(views))
+    }
+
+    fn single<'s>(&'s self, row: usize, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        let span = self.spans()?.get(row);
+        room.clear();
+        if span.is_empty() {
+            return Ok(Some(Single::Bytes(room)));
+        }
+        let first = span.start / self.block_bytes;
+        for number in first..=(span.end - 1) / self.block_bytes {
+            self.expand(number, room)?;
+        }
+        let base = first * self.block_bytes;
+        match room.get(span.start - base..span.end - base) {
+            Some(value) => Ok(Some(Single::Bytes(value))),
+            None => Err(Error::corrupt("value outside its blocks")),
+        }
     }
 }

@@ -23,6 +23,7 @@ use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
+use crate::single::Single;
 
 /// Most digits of a number.
 const MAX_DIGITS: usize = 18;
@@ -141,7 +142,7 @@ impl ColumnEncoder for DigitsEncoder<'_> {
 }
 
 /// Opens a node of numbers.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<DigitsNode<'a>> {
     only_bytes(EncodingId::Digits, context)?;
     let prefix = reader.child()?.rest();
     if prefix.len() > MAX_PREFIX {
@@ -149,10 +150,11 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
     }
     let width = reader.count(MAX_DIGITS, "digits")?;
     let numbers = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
-    Ok(Box::new(DigitsNode { form: Form { prefix, width }, rows: context.rows, numbers }))
+    Ok(DigitsNode { form: Form { prefix, width }, rows: context.rows, numbers })
 }
 
-struct DigitsNode<'a> {
+/// The reading side.
+pub(crate) struct DigitsNode<'a> {
     form: Form<'a>,
     rows: usize,
     numbers: IntNode<'a>,
@@ -292,6 +294,15 @@ impl Node for DigitsNode<'_> {
         let mut numbers: Vec<i64> = Vec::new();
         self.numbers.take_into(rows, &mut numbers)?;
         self.text(&numbers)
+    }
+
+    fn single<'s>(&'s self, row: usize, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        let number = self.numbers.get(row)?;
+        room.clear();
+        room.extend_from_slice(self.form.prefix);
+        append_number(number, self.form.width, room)
+            .ok_or_else(|| Error::corrupt(format!("number {number} in text")))?;
+        Ok(Some(Single::Bytes(room)))
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {

@@ -26,6 +26,7 @@ use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::kernels::fsst::{NO_PLACE, SymbolTable, append, append_run};
 use crate::options::{EncodeOptions, EncodingId};
+use crate::single::Single;
 
 const SHARED_TABLE: u8 = 0;
 const OWN_TABLE: u8 = 1;
@@ -196,7 +197,7 @@ impl FsstEncoder<'_> {
 }
 
 /// Opens a node of FSST text.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<FsstNode<'a>> {
     only_bytes(EncodingId::Fsst, context)?;
     let own = match reader.u8()? {
         SHARED_TABLE => None,
@@ -209,10 +210,11 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
     if total > codes.len().saturating_mul(SYMBOL_BYTES) {
         return Err(Error::corrupt(format!("{} codes claim to hold {total} bytes", codes.len())));
     }
-    Ok(Box::new(FsstNode { context: *context, own, total, lengths, codes }))
+    Ok(FsstNode { context: *context, own, total, lengths, codes })
 }
 
-struct FsstNode<'a> {
+/// The reading side.
+pub(crate) struct FsstNode<'a> {
     context: NodeContext<'a>,
     own: Option<Arc<SymbolTable>>,
     total: usize,
@@ -311,6 +313,16 @@ impl Node for FsstNode<'_> {
 
     fn take(&self, rows: &[u32]) -> Result<Values> {
         self.expand(rows.iter().map(|&row| row as usize), None).map(Values::Bytes)
+    }
+
+    fn single<'s>(&'s self, row: usize, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        let (table, codes) = (self.table()?, self.codes.get(self.spans()?.get(row)));
+        room.clear();
+        room.reserve(codes.map_or(0, <[u8]>::len) * SYMBOL_BYTES + SYMBOL_BYTES);
+        match codes.is_some_and(|codes| append(&table, codes, room, u32::MAX as usize)) {
+            true => Ok(Some(Single::Bytes(room))),
+            false => Err(Error::corrupt("FSST codes")),
+        }
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {

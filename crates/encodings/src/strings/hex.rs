@@ -19,6 +19,7 @@ use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::kernels::hex::{HexCase, pack, unpack};
 use crate::options::{EncodeOptions, EncodingId};
+use crate::single::Single;
 
 const UUID_BYTES: usize = 16;
 const UUID_TEXT: usize = 36;
@@ -180,25 +181,22 @@ impl ColumnEncoder for UuidEncoder<'_> {
 }
 
 /// Opens a hexadecimal node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<HexNode<'a>> {
     only_bytes(EncodingId::Hex, context)?;
     let case = read_case(reader)?;
     let lengths = Lengths::read(reader, context)?;
-    Ok(Box::new(HexNode { case, rows: context.rows, lengths, packed: reader.rest() }))
+    Ok(HexNode { case, rows: context.rows, lengths, packed: reader.rest() })
 }
 
 /// Opens a node of uuid text.
-pub(crate) fn open_uuid<'a>(
-    reader: &mut Reader<'a>,
-    context: &NodeContext<'a>,
-) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open_uuid<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<UuidNode<'a>> {
     only_bytes(EncodingId::UuidText, context)?;
     let case = read_case(reader)?;
     let packed = reader.rest();
     if packed.len() != context.rows.saturating_mul(UUID_BYTES) {
         return Err(Error::corrupt(format!("{} bytes of {} uuids", packed.len(), context.rows)));
     }
-    Ok(Box::new(UuidNode { case, packed: packed.as_chunks::<UUID_BYTES>().0 }))
+    Ok(UuidNode { case, packed: packed.as_chunks::<UUID_BYTES>().0 })
 }
 
 /// `Corrupt` unless the values are byte strings of variable width.
@@ -209,7 +207,8 @@ pub(crate) fn only_bytes(id: EncodingId, context: &NodeContext<'_>) -> Result<()
     }
 }
 
-struct HexNode<'a> {
+/// The reading side.
+pub(crate) struct HexNode<'a> {
     case: HexCase,
     rows: usize,
     lengths: Lengths<'a>,
@@ -252,6 +251,14 @@ impl Node for HexNode<'_> {
         self.text(&packed, &Spans::Offsets(Rc::new(offsets)), rows.len())
     }
 
+    fn single<'s>(&'s self, row: usize, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        let packed = self.packed.get(self.spans()?.get(row)).unwrap_or(&[]);
+        room.clear();
+        room.resize(packed.len() * 2, 0);
+        unpack(packed, self.case, room);
+        Ok(Some(Single::Bytes(room)))
+    }
+
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
         let Some(test) = mapped(leaf, true, |text| pack_hex(text, self.case)) else { return Ok(None) };
         let spans = self.spans()?;
@@ -266,7 +273,8 @@ impl Node for HexNode<'_> {
     }
 }
 
-struct UuidNode<'a> {
+/// The reading side.
+pub(crate) struct UuidNode<'a> {
     case: HexCase,
     packed: &'a [[u8; UUID_BYTES]],
 }
@@ -314,6 +322,16 @@ impl Node for UuidNode<'_> {
         let taken: Vec<&[u8; UUID_BYTES]> =
             rows.iter().filter_map(|&row| self.packed.get(row as usize)).collect();
         self.text(taken.into_iter())
+    }
+
+    fn single<'s>(&'s self, row: usize, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        let Some(packed) = self.packed.get(row) else { return Ok(None) };
+        let (mut digits, mut text) = ([0; 32], [b'-'; UUID_TEXT]);
+        unpack(packed, self.case, &mut digits);
+        place_groups(&digits, &mut text);
+        room.clear();
+        room.extend_from_slice(&text);
+        Ok(Some(Single::Bytes(room)))
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {

@@ -60,10 +60,15 @@ impl<'a> Lengths<'a> {
         match reader.count(MAX_BYTES + 1, "length of values")? {
             0 => {
                 let node = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
-                Ok(Self::Node(node, OnceCell::new()))
+                Ok(Self::each(node))
             }
             length => Ok(Self::Fixed(u32::try_from(length - 1).unwrap_or(u32::MAX))),
         }
+    }
+
+    /// One length for each value, of a node that is open.
+    pub const fn each(node: IntNode<'a>) -> Self {
+        Self::Node(node, OnceCell::new())
     }
 
     /// Appends the name of the node that holds the lengths, if there is one.
@@ -71,6 +76,17 @@ impl<'a> Lengths<'a> {
         if let Self::Node(node, _) = self {
             out.push_str(" > ");
             node.describe(out);
+        }
+    }
+
+    /// Where values begin, and where the last one ends, for code that asks once. As `spans`.
+    pub fn offsets(&self, rows: usize, data: usize) -> Result<Vec<u32>> {
+        match self {
+            Self::Node(node, _) => offsets_of(node, data),
+            Self::Fixed(_) => {
+                let offsets = self.spans(rows, data)?.offsets(rows, 1);
+                offsets.ok_or_else(|| Error::corrupt("byte strings past 4 GiB"))
+            }
         }
     }
 
@@ -99,7 +115,7 @@ impl<'a> Lengths<'a> {
 
 /// Where values of these lengths begin in data of `data` bytes, and where the last one ends. `Corrupt` if
 /// they do not fill it exactly.
-pub fn offsets_of(lengths: &IntNode<'_>, data: usize) -> Result<Vec<u32>> {
+fn offsets_of(lengths: &IntNode<'_>, data: usize) -> Result<Vec<u32>> {
     let mut offsets: Vec<u32> = vec![0];
     lengths.decode_into(&mut offsets)?;
     let mut at = 0u64;

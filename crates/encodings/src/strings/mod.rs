@@ -23,12 +23,18 @@ mod profile;
 pub(crate) mod template;
 mod views;
 
+pub(crate) use blocks::BlocksNode;
+pub(crate) use digits::DigitsNode;
+pub(crate) use fsst::FsstNode;
+pub(crate) use hex::{HexNode, UuidNode};
+pub(crate) use plain::PlainBytesNode;
+pub(crate) use template::TemplateNode;
 use vector::Result;
 
 use crate::cursor::Reader;
-use crate::encoding::{Encoding, Node, NodeContext};
+use crate::encoding::{Encoding, NodeContext};
 use crate::options::{Codec, EncodingId};
-use crate::registry::unknown;
+use crate::registry::{OpenNode, unknown};
 
 /// Every encoding that may hold byte strings.
 pub(crate) fn candidates() -> Vec<&'static dyn Encoding> {
@@ -65,15 +71,15 @@ pub(crate) fn open<'a>(
     id: EncodingId,
     reader: &mut Reader<'a>,
     context: &NodeContext<'a>,
-) -> Result<Box<dyn Node + 'a>> {
-    match id {
-        EncodingId::Plain => plain::open(reader, context),
-        EncodingId::Hex => hex::open(reader, context),
-        EncodingId::UuidText => hex::open_uuid(reader, context),
-        EncodingId::Digits => digits::open(reader, context),
-        EncodingId::Fsst => fsst::open(reader, context),
-        EncodingId::Blocks => blocks::open(reader, context),
-        EncodingId::Template => template::open(reader, context),
-        _ => Err(unknown(id, context.physical())),
-    }
+) -> Result<OpenNode<'a>> {
+    Ok(match id {
+        EncodingId::Plain => plain::open(reader, context)?.into(),
+        EncodingId::Hex => hex::open(reader, context)?.into(),
+        EncodingId::UuidText => hex::open_uuid(reader, context)?.into(),
+        EncodingId::Digits => digits::open(reader, context)?.into(),
+        EncodingId::Fsst => fsst::open(reader, context)?.into(),
+        EncodingId::Blocks => blocks::open(reader, context)?.into(),
+        EncodingId::Template => template::open(reader, context)?.into(),
+        _ => return Err(unknown(id, context.physical())),
+    })
 }

@@ -2,12 +2,11 @@
 //! it), then the data; for a fixed width the data alone.
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use vector::{Bitmap, ByteViews, Error, FixedBytes, PhysicalType, Result, Selection, Values, Vector};
 
 use super::leaf::BytesTest;
-use super::lengths::{Spans, offsets_of};
+use super::lengths::Lengths;
 use super::views::views_of;
 
 use crate::cursor::{Reader, Writer};
@@ -15,6 +14,7 @@ use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
+use crate::single::Single;
 
 /// Plain byte strings.
 pub(crate) struct PlainBytes;
@@ -69,28 +69,29 @@ impl ColumnEncoder for PlainEncoder<'_> {
     }
 }
 
-enum PlainNode<'a> {
+/// The reading side.
+pub(crate) enum PlainBytesNode<'a> {
     Fixed { width: usize, bytes: &'a [u8] },
-    Bytes { lengths: IntNode<'a>, data: &'a [u8] },
+    Bytes { rows: usize, lengths: Lengths<'a>, data: &'a [u8] },
 }
 
 /// Opens a plain node.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<PlainBytesNode<'a>> {
     let node = match context.physical() {
         PhysicalType::Fixed(width) => {
             let width = usize::from(width).max(1);
-            PlainNode::Fixed { width, bytes: reader.take(width * context.rows)? }
+            PlainBytesNode::Fixed { width, bytes: reader.take(width * context.rows)? }
         }
         PhysicalType::Bytes => {
             let lengths = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
-            PlainNode::Bytes { lengths, data: reader.rest() }
+            PlainBytesNode::Bytes { rows: context.rows, lengths: Lengths::each(lengths), data: reader.rest() }
         }
         physical => return Err(unknown(EncodingId::Plain, physical)),
     };
-    Ok(Box::new(node))
+    Ok(node)
 }
 
-impl Node for PlainNode<'_> {
+impl Node for PlainBytesNode<'_> {
     fn describe(&self, out: &mut String) {
         out.push_str(EncodingId::Plain.name());
     }
@@ -100,8 +101,8 @@ impl Node for PlainNode<'_> {
             Self::Fixed { width, bytes } => {
                 Ok(Values::Fixed(FixedBytes { width: *width, bytes: bytes.to_vec() }))
             }
-            Self::Bytes { lengths, data } => {
-                let offsets = offsets_of(lengths, data.len())?;
+            Self::Bytes { rows, lengths, data } => {
+                let offsets = lengths.offsets(*rows, data.len())?;
                 views_of(&offsets, data.to_vec()).map(Values::Bytes)
             }
         }
@@ -117,8 +118,8 @@ impl Node for PlainNode<'_> {
                 }
                 Ok(Values::Fixed(FixedBytes { width: *width, bytes: taken }))
             }
-            Self::Bytes { lengths, data } => {
-                let spans = Spans::Offsets(Rc::new(offsets_of(lengths, data.len())?));
+            Self::Bytes { rows: all, lengths, data } => {
+                let spans = lengths.spans(*all, data.len())?;
                 let mut views = ByteViews::new();
                 for &row in rows {
                     let value = data.get(spans.get(row as usize));
@@ -130,6 +131,14 @@ impl Node for PlainNode<'_> {
         }
     }
 
+    fn single<'s>(&'s self, row: usize, _: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        let value = match self {
+            Self::Fixed { width, bytes } => bytes.get(row * width..(row + 1) * width),
+            Self::Bytes { rows, lengths, data } => data.get(lengths.spans(*rows, data.len())?.get(row)),
+        };
+        value.map(|value| Some(Single::Bytes(value))).ok_or_else(|| Error::corrupt("offsets of byte strings"))
+    }
+
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
         let Some(test) = BytesTest::of(leaf) else { return Ok(None) };
         match self {
@@ -137,11 +146,9 @@ impl Node for PlainNode<'_> {
                 let place = |row: usize| row * width..(row + 1) * width;
                 Ok(Some(mask(&test, bytes.len() / width, selection, |row| bytes.get(place(row)))))
             }
-            Self::Bytes { lengths, data } => {
-                let offsets = offsets_of(lengths, data.len())?;
-                let rows = offsets.len() - 1;
-                let spans = Spans::Offsets(Rc::new(offsets));
-                Ok(Some(mask(&test, rows, selection, |row| data.get(spans.get(row)))))
+            Self::Bytes { rows, lengths, data } => {
+                let spans = lengths.spans(*rows, data.len())?;
+                Ok(Some(mask(&test, *rows, selection, |row| data.get(spans.get(row)))))
             }
         }
     }

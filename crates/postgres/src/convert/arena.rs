@@ -4,7 +4,7 @@
 //! Owned by `to_datum`. Invariant: an address that was handed out stays valid until `reset`, and is 8-byte
 //! aligned.
 
-/// Bytes of the first block: enough for the values of one row. Readers for single rows are made and dropped
+/// Bytes of the first block: enough for the values of one row. Arenas of single rows are made and dropped
 /// with each look-up.
 const FIRST_BYTES: usize = 512;
 /// Bytes of an ordinary block. The blocks before it double in size. A larger value gets a block of its own.
@@ -13,6 +13,7 @@ const BLOCK_BYTES: usize = 64 * 1024;
 const KEPT_BYTES: usize = 1 << 20;
 
 /// A bump allocator.
+#[derive(Default)]
 pub struct Arena {
     blocks: Vec<Box<[u64]>>,
     /// The block that is being filled, and how many of its words are used.

@@ -15,7 +15,8 @@ mod to_datum;
 mod type_map;
 pub mod varlena;
 
+pub use arena::Arena;
 pub use from_datum::ColumnWriter;
 pub use missing::missing_value;
-pub use to_datum::ColumnReader;
+pub use to_datum::{ColumnReader, single_datum};
 pub use type_map::{ColumnType, Shape};

@@ -23,6 +23,25 @@ const FEW: usize = 16;
 /// The longest payload that a one-byte length word can announce (127 with the word itself).
 const SHORT_PAYLOAD: usize = 126;
 
+/// One value of a column of this type, and whether it is NULL. For a NULL the Datum is zero.
+pub fn single_datum(arena: &mut Arena, kind: &ColumnType, value: Single<'_>) -> (Datum, bool) {
+    let by_value = matches!(kind.shape, Shape::ByValue(_));
+    let built = match value {
+        Single::Bool(v) if by_value => Some(Datum::from(usize::from(v))),
+        Single::Int(v) if kind.shape == Shape::Unsigned => Some(Datum::from(vector::unsigned(v))),
+        Single::Int(v) if by_value => Some(Datum::from(v as isize)),
+        Single::Float32(v) if by_value => Some(Datum::from(v.to_bits().cast_signed() as isize)),
+        Single::Float64(v) if by_value => Some(Datum::from(v.to_bits())),
+        Single::Numeric { unscaled, scale, display } if matches!(kind.shape, Shape::Varlena { .. }) => {
+            Some(decimal_datum(arena, Decimal { unscaled: unscaled.into(), scale, display }))
+        }
+        Single::Bytes(bytes) => bytes_datum(arena, kind.shape, bytes),
+        Single::Of(vector, row) => one(arena, kind.shape, vector, row),
+        _ => None,
+    };
+    (built.unwrap_or(Datum::null()), built.is_none())
+}
+
 /// Turns vectors of one column into Datums.
 pub struct ColumnReader {
     kind: ColumnType,
@@ -85,26 +104,6 @@ impl ColumnReader {
         out_nulls: &mut [bool],
     ) -> usize {
         self.fill(vector, range, out_values, out_nulls)
-    }
-
-    /// One value, and whether it is NULL. For a NULL the Datum is zero.
-    pub fn datum(&mut self, value: Single<'_>) -> (Datum, bool) {
-        let by_value = matches!(self.kind.shape, Shape::ByValue(_));
-        let built = match value {
-            Single::Int(v) if self.kind.shape == Shape::Unsigned => Some(Datum::from(vector::unsigned(v))),
-            Single::Int(v) if by_value => Some(Datum::from(v as isize)),
-            Single::Float32(v) if by_value => Some(Datum::from(v.to_bits().cast_signed() as isize)),
-            Single::Float64(v) if by_value => Some(Datum::from(v.to_bits())),
-            Single::Numeric { unscaled, scale, display }
-                if matches!(self.kind.shape, Shape::Varlena { .. }) =>
-            {
-                let decimal = Decimal { unscaled: unscaled.into(), scale, display };
-                Some(decimal_datum(&mut self.arena, decimal))
-            }
-            Single::Of(vector, row) => one(&mut self.arena, self.kind.shape, vector, row),
-            _ => None,
-        };
-        (built.unwrap_or(Datum::null()), built.is_none())
     }
 
     fn fill(
@@ -317,19 +316,21 @@ fn build(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option
         Values::Int64(v) if by_value => Datum::from(*v.get(row)? as isize),
         Values::Float32(v) if by_value => Datum::from(v.get(row)?.to_bits().cast_signed() as isize),
         Values::Float64(v) if by_value => Datum::from(v.get(row)?.to_bits()),
-        Values::Fixed(v) => match shape {
-            Shape::ByValue(_) => sign_extended(v.get(row)),
-            Shape::Fixed(width) if usize::from(width) == v.width => padded(arena, v.get(row), v.width),
-            _ => return None,
-        },
-        Values::Bytes(v) => match shape {
-            Shape::Varlena { short, .. } => varlena(arena, v.get(row), short),
-            Shape::Fixed(width) => padded(arena, v.get(row), usize::from(width)),
-            Shape::CString => padded(arena, v.get(row), v.get(row).len() + 1),
-            Shape::ByValue(_) | Shape::Unsigned => return None,
-        },
+        Values::Fixed(v) => return bytes_datum(arena, shape, v.get(row)),
+        Values::Bytes(v) => return bytes_datum(arena, shape, v.get(row)),
         Values::Numeric(v) if matches!(shape, Shape::Varlena { .. }) => numeric_datum(arena, v, row),
         _ => return None,
+    })
+}
+
+/// The value of these bytes: a byte string, or a value of fixed width. `None` for a number.
+fn bytes_datum(arena: &mut Arena, shape: Shape, bytes: &[u8]) -> Option<Datum> {
+    Some(match shape {
+        Shape::Varlena { short, .. } => varlena(arena, bytes, short),
+        Shape::Fixed(width) => padded(arena, bytes, usize::from(width)),
+        Shape::CString => padded(arena, bytes, bytes.len() + 1),
+        Shape::ByValue(_) => sign_extended(bytes),
+        Shape::Unsigned => return None,
     })
 }
 

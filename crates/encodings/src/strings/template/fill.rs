@@ -101,6 +101,53 @@ pub struct Taken<'l, 'a> {
     pub next: usize,
 }
 
+/// What gives a row the values of its paths.
+pub trait Source {
+    /// Appends the next value of a path, and says what is added to its word besides the length. `None` if
+    /// there is no value or no room.
+    fn append(&mut self, path: u32, out: &mut Appender) -> Option<u32>;
+}
+
+impl Source for [Taken<'_, '_>] {
+    #[inline]
+    fn append(&mut self, path: u32, out: &mut Appender) -> Option<u32> {
+        let taken = self.get_mut(path as usize)?;
+        let index = taken.next;
+        taken.next += 1;
+        match taken.lane {
+            Lane::Codes(codes, slots) => {
+                append_slot(slots.slots.get(*codes.get(index)? as usize)?, out)?;
+            }
+            Lane::Same(slots) => append_slot(slots.slots.first()?, out)?,
+            Lane::Views(views) => {
+                (index < views.len()).then_some(())?;
+                out.bytes(views.get(index))?;
+            }
+            Lane::Numbers(values, scales) => {
+                let scale = *if let [scale] = scales { scale } else { scales.get(index)? };
+                append_number(*values.get(index)?, scale, out)?;
+            }
+            Lane::Flags(bits) => {
+                (index < bits.len()).then_some(())?;
+                return Some(FLAG_UNIT * u32::from(bits.get(index)));
+            }
+            Lane::SameFlag(bit) => return Some(FLAG_UNIT * u32::from(*bit)),
+            Lane::Empty => return None,
+        }
+        Some(0)
+    }
+}
+
+/// Appends a decimal in PostgreSQL's short form.
+#[inline]
+pub fn append_number(value: i64, scale: i16, out: &mut Appender) -> Option<()> {
+    if !small::writable(value, i64::from(scale)) {
+        return None;
+    }
+    let (bytes, len) = small::write(value, u8::try_from(scale).ok()?);
+    out.slot(&bytes, len)
+}
+
 /// Positions of the containers of the row being built.
 struct Positions {
     starts: [usize; MAX_CONTAINERS],
@@ -213,6 +260,21 @@ fn fill_one_by_one(programs: &[Program], shapes: &[u32], taken: &mut [Taken<'_, 
     views_of(&offsets, out.finish())
 }
 
+/// Builds one row whose source makes the room that each value needs. `None` if the program does not fit its
+/// values.
+pub fn fill_one(program: &Program, source: &mut impl Source, out: &mut Appender) -> Option<()> {
+    row(program, source, &mut Positions::new(), out)
+}
+
+/// Room that a row needs besides its values.
+pub fn room_around(program: &Program) -> usize {
+    let room = program.steps.iter().map(|step| match step {
+        Step::Literal { len, .. } => *len as usize,
+        _ => 3,
+    });
+    SLACK + room.sum::<usize>()
+}
+
 /// Upper bound of the room that the next row needs. `longest` has the longest value of each lane.
 fn room_of(program: &Program, taken: &[Taken<'_, '_>], longest: &[usize]) -> Option<usize> {
     let mut room = SLACK;
@@ -256,10 +318,11 @@ fn append_slot(slot: &Slot<'_>, out: &mut Appender) -> Option<()> {
     }
 }
 
+/// Builds one row. `None` if the program does not fit its values, or there is no room.
 #[inline]
 fn row(
     program: &Program,
-    taken: &mut [Taken<'_, '_>],
+    source: &mut (impl Source + ?Sized),
     positions: &mut Positions,
     out: &mut Appender,
 ) -> Option<()> {
@@ -278,39 +341,11 @@ fn row(
                 out.bytes(program.literals.get(start..start.checked_add(len)?)?)?;
             }
             Step::Value { path, kind, word } => {
-                let taken = taken.get_mut(path as usize)?;
-                let index = taken.next;
-                taken.next += 1;
                 let before = out.at();
                 if matches!(kind, PathKind::Number | PathKind::Aligned) {
                     out.pad(row)?;
                 }
-                let mut add = 0;
-                match taken.lane {
-                    Lane::Codes(codes, slots) => {
-                        append_slot(slots.slots.get(*codes.get(index)? as usize)?, out)?;
-                    }
-                    Lane::Same(slots) => append_slot(slots.slots.first()?, out)?,
-                    Lane::Views(views) => {
-                        (index < views.len()).then_some(())?;
-                        out.bytes(views.get(index))?;
-                    }
-                    Lane::Numbers(values, scales) => {
-                        let value = *values.get(index)?;
-                        let scale = *if let [scale] = scales { scale } else { scales.get(index)? };
-                        if !small::writable(value, i64::from(scale)) {
-                            return None;
-                        }
-                        let (bytes, len) = small::write(value, u8::try_from(scale).ok()?);
-                        out.slot(&bytes, len)?;
-                    }
-                    Lane::Flags(bits) => {
-                        (index < bits.len()).then_some(())?;
-                        add = FLAG_UNIT * u32::from(bits.get(index));
-                    }
-                    Lane::SameFlag(bit) => add = FLAG_UNIT * u32::from(*bit),
-                    Lane::Empty => return None,
-                }
+                let add = source.append(path, out)?;
                 complete(positions, &word, before, add, out)?;
             }
             Step::Nothing { word } => complete(positions, &word, out.at(), 0, out)?,
@@ -319,9 +354,7 @@ fn row(
                 complete(positions, &word, before, 0, out)?;
             }
             Step::Whole { path } => {
-                let taken = taken.get_mut(path as usize)?;
-                out.bytes(bytes_at(taken.lane, taken.next)?)?;
-                taken.next += 1;
+                source.append(path, out)?;
             }
         }
     }

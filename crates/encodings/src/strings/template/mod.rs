@@ -14,12 +14,16 @@
 //! | `encode.rs`, `stored.rs` | writing chunks and the shared section |
 //! | `paths.rs` | single paths: names, values |
 //! | `node.rs`, `fill.rs`, `batch.rs` | reading: path columns -> rows, one by one or many at once |
+//! | `numbered.rs` | where the values of a row lie in the path columns |
+//! | `one.rs` | reading one row without vectors |
 
 mod batch;
 mod encode;
 mod fill;
 mod matcher;
 mod node;
+mod numbered;
+mod one;
 mod paths;
 mod program;
 mod shape;
@@ -27,7 +31,7 @@ mod shred;
 mod stored;
 
 pub(crate) use encode::Template;
-pub(crate) use node::open;
+pub(crate) use node::{TemplateNode, open};
 pub(crate) use paths::paths;
 pub use paths::{Path, PathColumn, PathComponent};
 pub use program::PathKind;

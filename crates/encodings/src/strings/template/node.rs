@@ -17,17 +17,21 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use vector::{Bitmap, ByteViews, Error, Result, Values, Vector};
+use vector::{Bitmap, ByteViews, Error, LogicalType, Result, Values, Vector};
 
 use super::fill::{Lane, Slots, fill};
+use super::numbered::{Numbered, counts, places, uses_of, values_before};
+use super::one::{self, OpenPath};
 use super::paths::PathColumn;
-use super::program::PathKind;
+use super::program::{PathKind, Program};
 use super::stored::{self, StoredPath, Templates};
 use crate::cursor::Reader;
 use crate::encoding::{Node, NodeContext};
 use crate::integers::IntNode;
 use crate::options::EncodingId;
-use crate::registry::open_values;
+use crate::registry::{OpenNode, open_values};
+use crate::shared::SharedColumn;
+use crate::single::Single;
 use crate::strings::hex::only_bytes;
 use crate::strings::profile;
 
@@ -35,64 +39,21 @@ use crate::strings::profile;
 const SLOT_ENTRIES: usize = 2;
 
 /// Opens a node of templates.
-pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<TemplateNode<'a>> {
     only_bytes(EncodingId::Template, context)?;
     let total = reader.count(profile::MAX_CHUNK_BYTES, "bytes of templates")?;
     let templates = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
     let known = OnceCell::new();
-    Ok(Box::new(TemplateNode { context: *context, total, templates, children: reader.clone(), known }))
+    Ok(TemplateNode { context: *context, total, templates, children: reader.clone(), known })
 }
 
-struct TemplateNode<'a> {
+/// The reading side.
+pub(crate) struct TemplateNode<'a> {
     context: NodeContext<'a>,
     total: usize,
     templates: IntNode<'a>,
     children: Reader<'a>,
     known: OnceCell<Numbered>,
-}
-
-/// How many rows lie between two marks.
-const MARK: usize = 256;
-/// With more templates there are no marks.
-const MARKED_TEMPLATES: usize = 64;
-
-/// The facts that follow from all template numbers.
-struct Numbered {
-    numbers: Vec<u32>,
-    /// Values each path has.
-    counts: Vec<usize>,
-    /// How many templates there are.
-    templates: usize,
-    /// Rows of each template before every `MARK`th row, one row's after the other's.
-    marks: Vec<u32>,
-}
-
-impl Numbered {
-    fn of(shared: &Templates, numbers: Vec<u32>) -> Self {
-        let templates = shared.programs.len();
-        let mut marks = Vec::new();
-        if templates <= MARKED_TEMPLATES {
-            let mut rows = vec![0u32; templates];
-            for some in numbers.chunks(MARK) {
-                marks.extend_from_slice(&rows);
-                for &number in some {
-                    if let Some(rows) = rows.get_mut(number as usize) {
-                        *rows += 1;
-                    }
-                }
-            }
-        }
-        Self { counts: TemplateNode::counts(shared, &numbers), numbers, templates, marks }
-    }
-
-    /// A row at or before this one, and how many rows of each template come before it.
-    fn mark_before(&self, row: usize) -> (usize, Vec<u32>) {
-        let mark = row / MARK;
-        match self.marks.get(mark * self.templates..(mark + 1) * self.templates) {
-            Some(rows) => (mark * MARK, rows.to_vec()),
-            None => (0, vec![0; self.templates]),
-        }
-    }
 }
 
 /// The values of one path.
@@ -140,25 +101,6 @@ impl TemplateNode<'_> {
         }
     }
 
-    /// Values each path has in this chunk.
-    fn counts(shared: &Templates, numbers: &[u32]) -> Vec<usize> {
-        let mut rows_of = vec![0usize; shared.programs.len()];
-        for &number in numbers {
-            if let Some(rows) = rows_of.get_mut(number as usize) {
-                *rows += 1;
-            }
-        }
-        let mut counts = vec![0usize; shared.paths.len()];
-        for (program, rows) in shared.programs.iter().zip(rows_of).filter(|(_, rows)| *rows > 0) {
-            for path in program.paths() {
-                if let Some(count) = counts.get_mut(path as usize) {
-                    *count += rows;
-                }
-            }
-        }
-        counts
-    }
-
     /// The values of every path, of which `wanted` says which are needed.
     fn vectors<'w>(
         &self,
@@ -174,6 +116,24 @@ impl TemplateNode<'_> {
             return Err(Error::corrupt("bytes after the path columns"));
         }
         Ok(vectors)
+    }
+
+    /// Opens a child column of `rows` values.
+    fn open_child<'n>(
+        &self,
+        child: &mut Reader<'n>,
+        logical: LogicalType,
+        rows: usize,
+        shared: &'n Arc<SharedColumn>,
+    ) -> Result<OpenNode<'n>>
+    where
+        Self: 'n,
+    {
+        // A path column is a column: its tree may be as deep as any, but templates do not nest.
+        if child.clone().u8()? == EncodingId::Template.tag() {
+            return Err(Error::corrupt("template in a template"));
+        }
+        open_values(child, &NodeContext { logical, rows, shared, ..self.context })
     }
 
     /// The wanted values of a path's child columns; none when none are wanted.
@@ -193,12 +153,7 @@ impl TemplateNode<'_> {
             if rows == 0 || at.is_some_and(<[u32]>::is_empty) {
                 continue;
             }
-            // A path column is a column: its tree may be as deep as any, but templates do not nest.
-            if child.clone().u8()? == EncodingId::Template.tag() {
-                return Err(Error::corrupt("template in a template"));
-            }
-            let context = NodeContext { logical, rows, shared, ..self.context };
-            let node = open_values(&mut child, &context)?;
+            let node = self.open_child(&mut child, logical, rows, shared)?;
             let wide = match at {
                 None => node.decode()?,
                 Some(at) => node.take(at)?,
@@ -250,15 +205,53 @@ impl TemplateNode<'_> {
         })
     }
 
-    /// These rows (ascending, each once).
-    fn take_numbered(&self, shared: &Templates, rows: &[u32]) -> Result<ByteViews> {
-        let known = match self.known.get() {
-            Some(known) => known,
+    /// What follows from all template numbers.
+    fn known(&self, shared: &Templates) -> Result<&Numbered> {
+        match self.known.get() {
+            Some(known) => Ok(known),
             None => {
                 let numbers = self.numbers(shared)?;
-                self.known.get_or_init(|| Numbered::of(shared, numbers))
+                Ok(self.known.get_or_init(|| Numbered::of(shared, numbers)))
             }
-        };
+        }
+    }
+
+    /// The template with this number, if all rows of the chunk have it.
+    fn only_program<'p>(&self, shared: &'p Templates, number: i64) -> Result<(u32, &'p Program)> {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let program = shared.programs.get(number as usize).ok_or_else(|| missing(number, shared))?;
+        self.expect_room(program.literals.len() as u64 * self.context.rows as u64)?;
+        Ok((number, program))
+    }
+
+    /// The paths that a row takes values of, opened, by number. `uses` says how many it takes of each, and
+    /// `place` how many values the path has and which one comes next.
+    fn open_paths<'n>(
+        &'n self,
+        shared: &'n Templates,
+        uses: &[u32],
+        place: impl Fn(usize) -> (usize, usize),
+    ) -> Result<Vec<Option<OpenPath<'n>>>> {
+        let mut children = self.children.clone();
+        let mut paths = Vec::with_capacity(uses.len());
+        let last = uses.iter().rposition(|&uses| uses > 0).map_or(0, |last| last + 1);
+        for ((number, path), &uses) in shared.paths.iter().enumerate().zip(uses).take(last) {
+            let (rows, next) = place(number);
+            let mut nodes = Vec::with_capacity(2);
+            for (&logical, shared) in stored::children_of(path.kind).iter().zip(&path.shared) {
+                let mut child = children.child()?;
+                if uses > 0 {
+                    nodes.push(self.open_child(&mut child, logical, rows, shared)?);
+                }
+            }
+            paths.push((uses > 0).then_some(OpenPath { kind: path.kind, nodes, rows, next }));
+        }
+        Ok(paths)
+    }
+
+    /// These rows (ascending, each once).
+    fn take_numbered(&self, shared: &Templates, rows: &[u32]) -> Result<ByteViews> {
+        let known = self.known(shared)?;
         let places = places(shared, known, rows);
         let vectors = self.vectors(shared, |path| {
             let places = places.get(path).map_or(&[][..], Vec::as_slice);
@@ -272,19 +265,8 @@ impl TemplateNode<'_> {
     /// As `take_numbered`, where all rows of the chunk have this template. Then it is known where the values
     /// of a row lie.
     fn take_alike(&self, shared: &Templates, number: i64, rows: &[u32]) -> Result<ByteViews> {
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        let all = self.context.rows;
-        let Some(program) = shared.programs.get(number as usize) else {
-            return Err(missing(number, shared));
-        };
-        self.expect_room(program.literals.len() as u64 * all as u64)?;
-        // How many values of each path a row takes.
-        let mut uses = vec![0u32; shared.paths.len()];
-        for path in program.paths() {
-            if let Some(uses) = uses.get_mut(path as usize) {
-                *uses += 1;
-            }
-        }
+        let (number, program) = self.only_program(shared, number)?;
+        let (all, uses) = (self.context.rows, uses_of(shared, program));
         let places: Vec<Vec<u32>> = uses
             .iter()
             .map(|&uses| rows.iter().flat_map(|&row| (0..uses).map(move |at| row * uses + at)).collect())
@@ -382,7 +364,7 @@ impl Node for TemplateNode<'_> {
     fn decode(&self) -> Result<Values> {
         let shared = self.shared()?;
         let numbers = self.numbers(&shared)?;
-        let counts = Self::counts(&shared, &numbers);
+        let counts = counts(&shared, &numbers);
         let vectors = self.vectors(&shared, |path| Wanted::All(counts.get(path).copied().unwrap_or(0)))?;
         self.rows(&shared, &numbers, &vectors, Some(self.total)).map(Values::Bytes)
     }
@@ -405,46 +387,32 @@ impl Node for TemplateNode<'_> {
             .collect();
         Ok(Values::Bytes(views.take(&positions)))
     }
-}
 
-/// For each path the places of the values that these rows (ascending, each once) take.
-fn places(shared: &Templates, known: &Numbered, rows: &[u32]) -> Vec<Vec<u32>> {
-    let mut places: Vec<Vec<u32>> = vec![Vec::new(); shared.paths.len()];
-    let mut cursors = vec![0u32; shared.paths.len()];
-    // Rows skipped since the last one taken, by template: a template's paths are moved on once for all of
-    // them.
-    let (mut next, mut skipped) = known.mark_before(rows.first().map_or(0, |&row| row as usize));
-    let mut touched: Vec<u32> =
-        (0u32..).zip(&skipped).filter(|(_, rows)| **rows > 0).map(|(number, _)| number).collect();
-    for &row in rows {
-        let row = row as usize;
-        for &number in known.numbers.get(next..row).unwrap_or(&[]) {
-            if let Some(count) = skipped.get_mut(number as usize) {
-                if *count == 0 {
-                    touched.push(number);
-                }
-                *count += 1;
+    fn single<'s>(&'s self, row: usize, room: &'s mut Vec<u8>) -> Result<Option<Single<'s>>> {
+        let shared = self.shared()?;
+        match self.templates.constant() {
+            Some(number) => {
+                let (_, program) = self.only_program(&shared, number)?;
+                let uses = uses_of(&shared, program);
+                let all = self.context.rows;
+                let paths = self.open_paths(&shared, &uses, |path| {
+                    let uses = uses.get(path).map_or(0, |&uses| uses as usize);
+                    (uses * all, uses * row)
+                })?;
+                one::build(program, paths, room)?;
+            }
+            None => {
+                let known = self.known(&shared)?;
+                let number = known.numbers.get(row).copied().unwrap_or(u32::MAX);
+                let program = shared.programs.get(number as usize).ok_or_else(|| missing(number, &shared))?;
+                let before = values_before(&shared, known, row);
+                let paths = self.open_paths(&shared, &uses_of(&shared, program), |path| {
+                    let count = known.counts.get(path).copied().unwrap_or(0);
+                    (count, before.get(path).copied().unwrap_or(count))
+                })?;
+                one::build(program, paths, room)?;
             }
         }
-        for number in touched.drain(..) {
-            let number = number as usize;
-            let count = skipped.get_mut(number).map_or(0, std::mem::take);
-            for path in shared.programs.get(number).into_iter().flat_map(|program| program.paths()) {
-                if let Some(cursor) = cursors.get_mut(path as usize) {
-                    *cursor += count;
-                }
-            }
-        }
-        let number = known.numbers.get(row).copied().unwrap_or(0) as usize;
-        for path in shared.programs.get(number).into_iter().flat_map(|program| program.paths()) {
-            if let (Some(cursor), Some(places)) =
-                (cursors.get_mut(path as usize), places.get_mut(path as usize))
-            {
-                places.push(*cursor);
-                *cursor += 1;
-            }
-        }
-        next = row + 1;
+        Ok(Some(Single::Bytes(room)))
     }
-    places
 }

@@ -94,12 +94,14 @@ impl KeptBlock {
     }
 
     /// Hands a column's values of these rows of the block, which ascend, to `use_value`, one after the other.
+    /// `room` is for bytes that are not stored as such.
     pub fn each_value(
         &self,
         stripe: &Rc<StripeHandle>,
         pages: &Pages<'_>,
         column: usize,
         rows: &[u32],
+        room: &mut Vec<u8>,
         mut use_value: impl FnMut(Single<'_>),
     ) -> Result<()> {
         let count = self.block.rows();
@@ -112,7 +114,7 @@ impl KeptBlock {
             return Ok(());
         }
         let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
-        take_each(&chunk, rows, use_value)
+        take_each(&chunk, rows, room, use_value)
             .map_err(|problem| stripe.reader.located(&self.block, column, problem))
     }
 

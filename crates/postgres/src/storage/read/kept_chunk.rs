@@ -135,13 +135,19 @@ pub fn of(
 }
 
 impl KeptChunk {
-    /// Hands the values of these rows of the chunk, which ascend, to `use_value`, one after the other.
+    /// Hands the values of these rows of the chunk, which ascend, to `use_value`, one after the other. `room`
+    /// is for bytes that are not stored as such.
     #[inline]
-    pub fn each_value(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
+    pub fn each_value(
+        &self,
+        rows: &[u32],
+        room: &mut Vec<u8>,
+        mut use_value: impl FnMut(Single<'_>),
+    ) -> Result<()> {
         let decoded = match self.decoded.get() {
             Some(decoded) => decoded,
             None if self.pays(rows.len()) => self.decode()?,
-            None => return self.take_each(rows, use_value),
+            None => return self.take_each(rows, room, use_value),
         };
         if let Some(last) = rows.last().filter(|&&last| last >= self.rows) {
             return Err(Error::InvalidInput(format!("row {last} of a chunk of {}", self.rows)));
@@ -152,8 +158,8 @@ impl KeptChunk {
 
     /// Does what `each_value` does, from the chunk as it is stored.
     #[inline(never)]
-    fn take_each(&self, rows: &[u32], use_value: impl FnMut(Single<'_>)) -> Result<()> {
-        self.with_opened(|opened| take_each(opened, rows, use_value))
+    fn take_each(&self, rows: &[u32], room: &mut Vec<u8>, use_value: impl FnMut(Single<'_>)) -> Result<()> {
+        self.with_opened(|opened| take_each(opened, rows, room, use_value))
     }
 
     /// Whether taking `more` values, after those taken before, costs about as much as decoding the chunk.
@@ -197,12 +203,13 @@ impl KeptChunk {
 pub(super) fn take_each(
     opened: &Chunk<'_>,
     rows: &[u32],
+    room: &mut Vec<u8>,
     mut use_value: impl FnMut(Single<'_>),
 ) -> Result<()> {
     let mut rest = rows;
     while let [row, others @ ..] = rest
         && rows.len() <= FEW
-        && let Some(value) = opened.single(*row)?
+        && let Some(value) = opened.single(*row, room)?
     {
         use_value(value);
         rest = others;

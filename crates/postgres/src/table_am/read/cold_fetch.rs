@@ -19,7 +19,7 @@ use vector::Error;
 use super::cold_rows::{ColdRows, SLOT_WANTS_SYSTEM_COLUMNS, fits, store};
 use super::wanted;
 use crate::compat;
-use crate::convert::{ColumnReader, ColumnType, missing_value};
+use crate::convert::{Arena, ColumnType, missing_value, single_datum};
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
@@ -36,7 +36,7 @@ const STRIDE: u32 = 16;
 struct Column {
     /// The column's place in the row type.
     at: usize,
-    reader: ColumnReader,
+    kind: ColumnType,
 }
 
 /// A stripe that rows were fetched from.
@@ -62,6 +62,10 @@ pub struct ColdFetch {
     first: u64,
     inserter: pg_sys::TransactionId,
     values: Vec<(Datum, bool)>,
+    /// Memory of the values.
+    arena: Arena,
+    /// Room for the bytes of one value.
+    room: Vec<u8>,
     /// The row fetched last, and how many fetches in a row went only a little forward.
     last: u64,
     run: u32,
@@ -87,6 +91,8 @@ impl ColdFetch {
             first: 0,
             inserter: pg_sys::InvalidTransactionId,
             values: Vec::new(),
+            arena: Arena::new(),
+            room: Vec::new(),
             last: u64::MAX,
             run: 0,
             rows: None,
@@ -177,9 +183,8 @@ impl ColdFetch {
                 !attribute.attisdropped
                     && wanted.as_ref().is_none_or(|wanted| wanted.get(*at).copied().unwrap_or(true))
             });
-            self.columns = live
-                .map(|(at, attribute)| Column { at, reader: ColumnReader::new(ColumnType::of(attribute)) })
-                .collect();
+            self.columns =
+                live.map(|(at, attribute)| Column { at, kind: ColumnType::of(attribute) }).collect();
             self.stripes.clear();
             self.count = 0;
             self.desc = desc;
@@ -197,7 +202,7 @@ impl ColdFetch {
         let open = unsafe { stripe_on_pages::open(Open::of(self.rel), entry)? };
         let missing = |column: &Column| {
             if column.at < open.reader.column_count() {
-                return fits(&open.reader, column.at, column.reader.kind()).map(|()| None);
+                return fits(&open.reader, column.at, &column.kind).map(|()| None);
             }
             // SAFETY: the slot keeps its row type.
             Ok(Some(unsafe { missing_value(self.desc, column.at) }))
@@ -226,6 +231,8 @@ impl ColdFetch {
             self.inserter = entry.inserter;
             self.count = self.places.len();
             self.values.clear();
+            self.values.reserve(self.columns.len() * self.count);
+            self.arena.reset();
             let block = match open.reader.layout() {
                 Layout::Columns => None,
                 Layout::Blocks => {
@@ -234,20 +241,21 @@ impl ColdFetch {
                     Some((block, Pages::new(Open::of(self.rel), entry)))
                 }
             };
-            for (column, missing) in self.columns.iter_mut().zip(missing) {
+            for (column, missing) in self.columns.iter().zip(missing) {
                 if let Some(value) = *missing {
                     self.values.extend(std::iter::repeat_n(value, self.count));
                     continue;
                 }
-                column.reader.reset();
-                let use_value = |value: Single<'_>| self.values.push(column.reader.datum(value));
+                let use_value = |value: Single<'_>| {
+                    self.values.push(single_datum(&mut self.arena, &column.kind, value));
+                };
                 match &block {
                     Some((block, pages)) => {
-                        block.each_value(open, pages, column.at, &self.places, use_value)?;
+                        block.each_value(open, pages, column.at, &self.places, &mut self.room, use_value)?;
                     }
                     None => {
                         let kept = kept_chunk::of(Open::of(self.rel), entry, open, column.at, unit)?;
-                        kept.each_value(&self.places, use_value)?;
+                        kept.each_value(&self.places, &mut self.room, use_value)?;
                     }
                 }
             }
