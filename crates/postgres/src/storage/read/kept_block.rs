@@ -2,7 +2,7 @@
 //!
 //! Called by `table_am::read::cold_fetch` for rows of stripes with row blocks that are fetched by number. A
 //! block is read once for all columns. Single values are taken out of it as it is stored. Once that was done
-//! often enough, a column is decoded for all rows of the block.
+//! often enough, and there is room, a column is decoded for all rows of the block.
 //!
 //! A block belongs to its opened stripe, whose bytes never change, so nothing has to be invalidated. The
 //! bytes of all blocks together are bounded: if they are too many, all blocks are dropped. `kept_chunk` does
@@ -23,8 +23,9 @@ use crate::storage::file::codecs::ServerCodecs;
 
 /// The most bytes that are kept.
 const BYTES: usize = 32 << 20;
-/// A column is decoded for all rows once one in this many rows was taken.
-const DECODE_FROM: u32 = 16;
+/// A column is decoded for all rows once one in this many rows was taken. Decoding a block of the benchmark's
+/// events (130 rows) takes as long as taking 20 to 40 of its rows.
+const DECODE_FROM: u32 = 4;
 
 /// One block.
 pub struct KeptBlock {
@@ -76,6 +77,12 @@ pub fn of(rel: Open, entry: &StripeEntry, stripe: &Rc<StripeHandle>, number: u32
 }
 
 impl Cache {
+    /// Whether columns may be decoded. They take ten times as much as blocks, so many blocks that are read a
+    /// few times each stay as they are stored.
+    const fn has_room(&self) -> bool {
+        self.bytes < BYTES / 2
+    }
+
     /// Drops all blocks if there are too many.
     fn stay_small(&mut self) {
         if self.bytes > BYTES {
@@ -108,8 +115,13 @@ impl KeptBlock {
         if let Some(last) = rows.last().filter(|&&last| last >= count) {
             return Err(Error::InvalidInput(format!("row {last} of a block of {count}")));
         }
-        if self.taken.get() > count / DECODE_FROM {
-            let decoded = self.decoded(stripe, pages, column)?;
+        let known = self.decoded.get().and_then(|columns| columns.get(column)?.get());
+        let often = || self.taken.get() > count / DECODE_FROM && CACHE.with_borrow(Cache::has_room);
+        let decoded = match known {
+            None if often() => Some(self.decode(stripe, pages, column)?),
+            known => known,
+        };
+        if let Some(decoded) = decoded {
             rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
             return Ok(());
         }
@@ -119,16 +131,13 @@ impl KeptBlock {
     }
 
     #[cold]
-    fn decoded(&self, stripe: &Rc<StripeHandle>, pages: &Pages<'_>, column: usize) -> Result<&Vector> {
+    fn decode(&self, stripe: &Rc<StripeHandle>, pages: &Pages<'_>, column: usize) -> Result<&Vector> {
         let columns = self.decoded.get_or_init(|| {
             let mut columns = Vec::new();
             columns.resize_with(stripe.reader.column_count(), OnceCell::new);
             columns
         });
         let place = columns.get(column).ok_or_else(|| Error::InvalidInput(format!("column {column}")))?;
-        if let Some(decoded) = place.get() {
-            return Ok(decoded);
-        }
         let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
         let decoded = chunk.decode().map_err(|e| stripe.reader.located(&self.block, column, e))?;
         CACHE.with_borrow_mut(|cache| cache.bytes += decoded.bytes());
