@@ -179,19 +179,29 @@ def order_overflows(got, wanted):
 CANCELS = re.compile(r"\b(regr_intercept|regr_slope|regr_s(?:xx|xy|yy)|corr|covar_\w+)\(")
 
 
-# A line through points that have one x: all of it is what is left of sums that cancel each other.
-UPRIGHT = re.compile(r"\b(regr_intercept|regr_slope|regr_r2|corr)\(.*, '[^']*'::float8\)", re.S)
+LINES = re.compile(r"\b(regr_intercept|regr_slope|regr_r2|corr)\(")
 
 
-def cancelled(text, floats, got, wanted):
+def cancelled(sides, text, floats, got, wanted):
     """Whether floats differ only by what is left of a sum whose parts cancel each other, which depends on the
     order of the rows."""
     if not floats or got.error or wanted.error or not CANCELS.search(text):
         return False
-    nothing = UPRIGHT.search(text) is not None
+    nothing = upright(sides, text, floats)
     def settled(rows):
         return [[("0" if n in floats and (nothing or (value is not None and tiny(value))) else value) for n, value in enumerate(row)] for row in rows]
-    return within(apart(settled(got.rows), settled(wanted.rows), floats, False), 1)
+    return within(apart(settled(plain_rows(got.rows)), settled(plain_rows(wanted.rows)), floats, False), 1)
+
+
+def upright(sides, text, floats):
+    """Whether a line goes through points whose x are all the same: all of it is what is left of their sums."""
+    if not LINES.search(text):
+        return False
+    spread, middle = (one(sides["h"], LINES.sub(name + "(", text)) for name in ("regr_sxx", "regr_avgx"))
+    if spread.error or middle.error:
+        return False
+    pairs = ((row[n], other[n]) for row, other in zip(spread.rows, middle.rows) for n in floats if None not in (row[n], other[n]))
+    return any(abs(float(sxx)) <= 1e-9 * float(avgx) ** 2 for sxx, avgx in pairs)
 
 
 def tiny(text):
@@ -213,7 +223,7 @@ def judge(sides, query, way="plain"):
     if loose and not got.error and not wanted.error and \
             within(apart(plain_rows(got.rows, loose), plain_rows(wanted.rows, loose), floats, False), 1):
         return Verdict("tolerated", got, wanted)
-    if floats and (order_overflows(got, wanted) or cancelled(text, floats, got, wanted)):
+    if floats and (order_overflows(got, wanted) or cancelled(sides, text, floats, got, wanted)):
         return Verdict("tolerated", got, wanted)
     others = heap_answers(sides, text)
     return Verdict("tolerated" if heap_differs_too(got, wanted, others, floats, ordered) else "different", got, wanted)
