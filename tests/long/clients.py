@@ -1,4 +1,5 @@
-"""The Python of docs/clients.md runs: SQLAlchemy and pandas, and Django's settings and migration.
+"""The Python of docs/clients.md runs: SQLAlchemy and pandas, psycopg with engine.uint8, and Django's settings
+and migration.
 
 Called by scripts/test.sh clients, which puts sqlalchemy, psycopg, pandas and django into target/venv. The
 blocks run as they stand; what a reader brings along (an engine, a project) is made here.
@@ -20,6 +21,40 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 ALCHEMY = """
 import sqlalchemy
 engine = sqlalchemy.create_engine(f"postgresql+psycopg://{user}@/{database}?host={host}&port={port}")
+"""
+UINT8 = """
+import psycopg
+connection = psycopg.connect(user=user, dbname=database, host=host, port=port)
+register_uint8(connection)
+numbers = [0, 1, 2**63 - 1, 2**63, 2**64 - 1]
+connection.execute("CREATE TABLE keys (number engine.uint8) USING colcompress")
+for binary in (False, True):
+    for kind in (UInt8, int):
+        connection.execute("TRUNCATE keys")
+        with connection.cursor(binary=binary) as cursor:
+            for number in numbers:
+                cursor.execute("INSERT INTO keys VALUES (%b)" if binary and kind is UInt8 else "INSERT INTO keys VALUES (%s)", [kind(number)])
+            cursor.execute("SELECT number FROM keys ORDER BY number")
+            got = [row[0] for row in cursor.fetchall()]
+            assert got == numbers, (binary, kind, got)
+            cursor.execute("SELECT count(*) FROM keys WHERE number = ANY(%s)", [[UInt8(number) for number in numbers]])
+            assert cursor.fetchone()[0] == len(numbers)
+connection.execute("TRUNCATE keys")
+with connection.cursor() as cursor:
+    with cursor.copy("COPY keys FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["engine.uint8"])
+        for number in numbers * 3000:
+            copy.write_row([UInt8(number)])
+    with cursor.copy("COPY (SELECT DISTINCT number FROM keys ORDER BY 1) TO STDOUT (FORMAT binary)") as copy:
+        copy.set_types(["engine.uint8"])
+        got = [row[0] for row in copy.rows()]
+    assert got == numbers, got
+try:
+    connection.execute("INSERT INTO keys VALUES (%s)", [2**64])
+except psycopg.errors.NumericValueOutOfRange:
+    pass
+else:
+    raise AssertionError("2^64 was taken")
 """
 DJANGO = """
 import django
@@ -70,6 +105,8 @@ def main():
         checks.say("the table is columnar and sorted", made == 'colcompress|{"orderby=ts, customer"}', made)
         rows = server.sql("SELECT cold_rows > 0, (SELECT count(*) FROM events) FROM engine.storage_health('events')", "clients")
         checks.say("pandas loads stripes", rows == "t|20000", rows)
+        uint8 = "\n".join(blocks["psycopg and engine.uint8"])
+        checks.say("psycopg and engine.uint8", not (problem := run(uint8 + UINT8, server)), problem)
         settings, migration = blocks["Django"]
         checks.say("Django", not (problem := run(settings + DJANGO + migration + MIGRATION, server)), problem)
         made = server.sql("SELECT amname, reloptions FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'app_event'", "clients")

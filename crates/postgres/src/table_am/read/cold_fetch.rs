@@ -178,13 +178,16 @@ impl ColdFetch {
         unsafe {
             let desc = (*slot).tts_tupleDescriptor;
             let wanted = wanted::of(slot, self.recheck);
-            let attributes = compat::attributes(desc).iter().enumerate();
-            let live = attributes.filter(|(at, attribute)| {
-                !attribute.attisdropped
-                    && wanted.as_ref().is_none_or(|wanted| wanted.get(*at).copied().unwrap_or(true))
-            });
-            self.columns =
-                live.map(|(at, attribute)| Column { at, kind: ColumnType::of(attribute) }).collect();
+            let attributes = compat::attributes(desc);
+            self.columns.clear();
+            self.columns.reserve(attributes.len());
+            for (at, attribute) in attributes.iter().enumerate() {
+                if !attribute.attisdropped
+                    && wanted.as_ref().is_none_or(|wanted| wanted.get(at).copied().unwrap_or(true))
+                {
+                    self.columns.push(Column { at, kind: ColumnType::of(attribute) });
+                }
+            }
             self.stripes.clear();
             self.count = 0;
             self.desc = desc;
@@ -207,10 +210,13 @@ impl ColdFetch {
             // SAFETY: the slot keeps its row type.
             Ok(Some(unsafe { missing_value(self.desc, column.at) }))
         };
-        let missing = self.columns.iter().map(missing).collect::<Result<_, Error>>()?;
+        let mut values = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            values.push(missing(column)?);
+        }
         self.stripes.retain(|met| met.entry.storage_id == entry.storage_id);
         let at = self.stripes.partition_point(|met| met.entry.first_row < entry.first_row);
-        self.stripes.insert(at, Met { entry: entry.clone(), open, missing });
+        self.stripes.insert(at, Met { entry: entry.clone(), open, missing: values });
         Ok(at)
     }
 
