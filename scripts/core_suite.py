@@ -1,6 +1,6 @@
-"""Runs PostgreSQL's own regression and isolation suites with colcompress as the default access method and
-holds each file against what heap gives on the same server. Called by scripts/core-suite.sh (`make
-test-postgres`).
+"""Runs PostgreSQL's own regression and isolation suites with colcompress as the default access method (or
+what AM names) and holds each file against what heap gives on the same server. Called by scripts/core-suite.sh
+(`make test-postgres`).
 
 Usage: scripts/core_suite.py STAGE SOURCE [regress|isolation|cold]...
 
@@ -15,6 +15,7 @@ for majors from 16 on in target/pgN/core-suite/.
 """
 
 import difflib
+import hashlib
 import os
 import re
 import shutil
@@ -22,10 +23,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness import twins
+from harness import methods, twins
 from harness.server import ROOT, TEST_SETTINGS, as_server_user, by_major, clean_environment, fail, fresh_server, major, pg_config, run_program, running_as_root, server_ids
 
-# Files that name or show ctids, of our tables only. Rows begin in block 1, after the metapage: on colcompress
+# Files that name or show ctids, of our tables only. Rows begin in block 1, after the metapage: on our tables
 # the blocks that these files name are one more, and one less in what they print.
 PLACES = ("combocid", "eval-plan-qual", "tidscan")
 PLACE = re.compile(r"('|\|\s*|^\s*)\((\d{1,3}),(\d+)\)", re.M)
@@ -106,9 +107,11 @@ def moved(text, blocks):
 
 
 def heap_results(stage, source, suite):
-    """What the files print on heap; kept for the next run, since nothing of ours changes it."""
+    """What the files print on heap; kept for the next run of the same server and the same extension. Suites
+    look at everything in the catalogs."""
     out = by_major("core-suite") / f"{suite}-heap"
-    stamp, now = out / "server", f"{pg_config('--version')} {source}"
+    ours = hashlib.sha256(b"".join(file.read_bytes() for file in sorted((ROOT / "crates/postgres/sql").glob("*.sql"))))
+    stamp, now = out / "server", f"{pg_config('--version')} {source} {ours.hexdigest()}"
     if not stamp.exists() or stamp.read_text() != now:
         run_suite(stage, source, suite, "heap")
         stamp.write_text(now)
@@ -118,7 +121,7 @@ def heap_results(stage, source, suite):
 def run_cold(stage, source):
     """The isolation specs on heap and with all rows in stripes."""
     server = fresh_server("core-cold", stage, dict(TEST_SETTINGS, max_connections="60"))
-    out = by_major("core-suite") / "cold"
+    out = by_major("core-suite") / f"cold{methods.SUFFIX}"
     shutil.rmtree(out, ignore_errors=True)
     try:
         specs = sorted((source / "src/test/isolation/specs").glob("*.spec"))
@@ -213,22 +216,23 @@ KINDS = {"same": "identical", "plans": "identical but for the text of plans", "o
 DOCUMENT = ROOT / "docs" / "postgresql-suites.md"
 INTRODUCTION = """# PostgreSQL's own suites
 
-What PostgreSQL's test suites print when every table they make is a colcompress table, held against what they
+What PostgreSQL's test suites print when every table they make is a columnar table, held against what they
 print with heap tables on the same server. Made by `ACCEPT=1 make test-postgres`, with `PG=N` for another
-major version; the reasons are kept in `tests/postgres_suites.txt`, and a difference without a reason fails
+major version and `AM=rowcompress` for the other access method; the reasons are kept in `tests/postgres_suites.txt`, and a difference without a reason fails
 the run. The server crashed in none of them. Debian has no source of 16.
 
 """
-# Where the part of a major version begins.
-PART = re.compile(r"^## PostgreSQL (\d+)", re.M)
+# Where the part of a major version and access method begins.
+PART = re.compile(r"^## PostgreSQL (\d+)(?:, (\w+))?$", re.M)
 
 
 def publish(source, tables):
-    """Replaces this major version's part of docs/postgresql-suites.md."""
+    """Replaces the part of this major version and access method in docs/postgresql-suites.md."""
     server = pg_config("--version").removeprefix("PostgreSQL ").split()[0]
-    lines = [f"## PostgreSQL {major()}", "", f"The suites are of {source.name.rpartition('-')[2]}, the server is {server}.", ""]
+    name = f"{major()}{', ' + methods.METHOD if methods.SUFFIX else ''}"
+    lines = [f"## PostgreSQL {name}", "", f"The suites are of {source.name.rpartition('-')[2]}, the server is {server}.", ""]
     for suite, table in tables.items():
-        lines += [f"### {TITLES[suite]} of {major()}", "", "| prints | files |", "| --- | --- |"]
+        lines += [f"### {TITLES[suite]} of {name}", "", "| prints | files |", "| --- | --- |"]
         lines += [f"| {text} | {sum(row[1] == kind for row in table)} |" for kind, text in KINDS.items()]
         lines += ["", "| file | why it prints something else |", "| --- | --- |"]
         lines += [f"| {name} | {reason} |" for name, kind, reason in table if kind == "differs"]
@@ -237,27 +241,28 @@ def publish(source, tables):
             lines += ["", f"{KINDS[kind].capitalize()}: {', '.join(names) or 'none'}."]
         lines.append("")
     parts = published()
-    parts[major()] = "\n".join(lines)
+    parts[major(), methods.METHOD] = "\n".join(lines)
     DOCUMENT.write_text(INTRODUCTION + "\n".join(parts[number].rstrip("\n") + "\n" for number in sorted(parts)))
 
 
 def published():
-    """The parts of the document that are there, by major version."""
+    """The parts of the document that are there, by major version and access method."""
     text = DOCUMENT.read_text() if DOCUMENT.exists() else ""
     marks = list(PART.finditer(text))
-    return {int(mark[1]): text[mark.start():after.start() if after else len(text)] for mark, after in zip(marks, [*marks[1:], None])}
+    return {(int(mark[1]), mark[2] or "colcompress"): text[mark.start():after.start() if after else len(text)] for mark, after in zip(marks, [*marks[1:], None])}
 
 
 def main(stage, source, *suites):
+    methods.expect_known()
     source = Path(source).resolve()
     tables, failed = {}, 0
     for suite in suites or TITLES:
         if suite == "cold":
             results, crashes = run_cold(stage, source)
-            outputs = outputs_of(results, results, ".read-committed.heap.out", ".read-committed.colcompress.out")
+            outputs = outputs_of(results, results, ".read-committed.heap.out", f".read-committed.{methods.METHOD}.out")
         else:
             heap = heap_results(stage, source, suite)
-            ours, passed, crashes = run_suite(stage, source, suite, "colcompress")
+            ours, passed, crashes = run_suite(stage, source, suite, methods.METHOD)
             print(f"{suite}: {len(passed)} files print what PostgreSQL expects of heap")
             outputs = outputs_of(heap, ours)
         tables[suite] = compare(suite, outputs)

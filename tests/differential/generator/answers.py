@@ -194,7 +194,7 @@ def cancelled(sides, text, floats, got, wanted):
 
 
 def upright(sides, text, floats):
-    """Whether a line goes through points whose x are all the same: all of it is what is left of their sums."""
+    """Whether a line goes through points of one x: then all of it is what is left of their sums."""
     if not LINES.search(text):
         return False
     spread, middle = (one(sides["h"], LINES.sub(name + "(", text)) for name in ("regr_sxx", "regr_avgx"))

@@ -10,7 +10,7 @@
 //! Invariant: a stripe with a bad page is not decoded, because it is reported already.
 
 use pgrx::pg_sys::{self, Snapshot};
-use stripe::{Broken, Finding, StripeReader};
+use stripe::{Broken, Finding, Layout, StripeReader};
 use vector::Error;
 
 use super::pages::{Found, Pages};
@@ -153,14 +153,19 @@ fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Repor
         };
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
         let bytes = StripePages::by(rel, entry, strategy);
-        for column in 0..reader.column_count() {
-            let name = column_name(rel, column);
-            for chunk in 0..reader.chunk_count() {
+        let names: Vec<String> = (0..reader.column_count()).map(|column| column_name(rel, column)).collect();
+        for chunk in 0..reader.chunk_count() {
+            // As long as one column has the bytes of its row blocks, the others need not read them again.
+            let in_blocks = reader.layout() == Layout::Blocks;
+            let _held = in_blocks.then(|| reader.read_chunk_unverified(0, chunk, &bytes, &ServerCodecs));
+            for (column, name) in names.iter().enumerate() {
                 pgrx::check_for_interrupts!();
                 let found = stripe::verify_chunk(&reader, column, chunk, &bytes, &ServerCodecs);
                 tell(report, place, found, &format!("{name}, chunk {chunk}"));
             }
-            tell(report, place, stripe::verify_column(&reader, column, &entry.summary, &bytes), &name);
+        }
+        for (column, name) in names.iter().enumerate() {
+            tell(report, place, stripe::verify_column(&reader, column, &entry.summary, &bytes), name);
         }
         check_types(rel, &reader, place, report);
         pg_sys::FreeAccessStrategy(strategy);
