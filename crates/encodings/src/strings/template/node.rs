@@ -399,7 +399,7 @@ impl Node for TemplateNode<'_> {
                     let uses = uses.get(path).map_or(0, |&uses| uses as usize);
                     (uses * all, uses * row)
                 })?;
-                one::build(program, paths, room)?;
+                one::build(program, paths, self.total, room)?;
             }
             None => {
                 let known = self.known(&shared)?;
@@ -410,7 +410,7 @@ impl Node for TemplateNode<'_> {
                     let count = known.counts.get(path).copied().unwrap_or(0);
                     (count, before.get(path).copied().unwrap_or(count))
                 })?;
-                one::build(program, paths, room)?;
+                one::build(program, paths, self.total, room)?;
             }
         }
         Ok(Some(Single::Bytes(room)))

@@ -30,16 +30,23 @@ struct Paths<'n> {
     room: Vec<u8>,
     /// Room that the row needs besides its values.
     around: usize,
+    /// The most bytes that the row may have.
+    limit: usize,
     problem: Option<Error>,
 }
 
-/// Puts the row together in `out`, in place of what is there.
-pub fn build(program: &Program, paths: Vec<Option<OpenPath<'_>>>, out: &mut Vec<u8>) -> Result<()> {
+/// Puts the row together in `out`, in place of what is there. `limit` are the bytes of all rows.
+pub fn build(
+    program: &Program,
+    paths: Vec<Option<OpenPath<'_>>>,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     out.clear();
     let mut row = Appender::over(std::mem::take(out));
     let around = room_around(program);
     row.reserve(around);
-    let mut paths = Paths { paths, room: Vec::new(), around, problem: None };
+    let mut paths = Paths { paths, room: Vec::new(), around, limit, problem: None };
     let built = fill_one(program, &mut paths, &mut row);
     *out = row.finish();
     built.ok_or_else(|| {
@@ -50,6 +57,10 @@ pub fn build(program: &Program, paths: Vec<Option<OpenPath<'_>>>, out: &mut Vec<
 impl Source for Paths<'_> {
     fn append(&mut self, path: u32, out: &mut Appender) -> Option<u32> {
         let path = self.paths.get_mut(path as usize)?.as_mut()?;
+        // One value may be taken again and again.
+        if out.at() > self.limit {
+            return None;
+        }
         match path.append(&mut self.room, self.around, out) {
             Ok(add) => Some(add),
             Err(problem) => {
