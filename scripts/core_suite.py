@@ -218,8 +218,9 @@ INTRODUCTION = """# PostgreSQL's own suites
 
 What PostgreSQL's test suites print when every table they make is a columnar table, held against what they
 print with heap tables on the same server. Made by `ACCEPT=1 make test-postgres`, with `PG=N` for another
-major version and `AM=rowcompress` for the other access method; the reasons are kept in `tests/postgres_suites.txt`, and a difference without a reason fails
-the run. The server crashed in none of them. Debian has no source of 16.
+major version and `AM=rowcompress` for the other access method. The reasons are kept in
+`tests/postgres_suites.txt`, and a difference without a reason fails the run. The server crashed in none of
+them. Debian has no source of 16.
 
 """
 # Where the part of a major version and access method begins.

@@ -154,14 +154,24 @@ fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Repor
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
         let bytes = StripePages::by(rel, entry, strategy);
         let names: Vec<String> = (0..reader.column_count()).map(|column| column_name(rel, column)).collect();
-        for chunk in 0..reader.chunk_count() {
-            // As long as one column has the bytes of its row blocks, the others need not read them again.
-            let in_blocks = reader.layout() == Layout::Blocks;
-            let _held = in_blocks.then(|| reader.read_chunk_unverified(0, chunk, &bytes, &ServerCodecs));
-            for (column, name) in names.iter().enumerate() {
-                pgrx::check_for_interrupts!();
-                let found = stripe::verify_chunk(&reader, column, chunk, &bytes, &ServerCodecs);
-                tell(report, place, found, &format!("{name}, chunk {chunk}"));
+        let mut check = |column: usize, chunk: u32| {
+            pgrx::check_for_interrupts!();
+            let found = stripe::verify_chunk(&reader, column, chunk, &bytes, &ServerCodecs);
+            tell(report, place, found, &format!("{}, chunk {chunk}", names[column]));
+        };
+        // In the order of the bytes.
+        match reader.layout() {
+            Layout::Columns => {
+                for column in 0..names.len() {
+                    (0..reader.chunk_count()).for_each(|chunk| check(column, chunk));
+                }
+            }
+            Layout::Blocks => {
+                for chunk in 0..reader.chunk_count() {
+                    // As long as one column has the bytes of its blocks, the others need not read them again.
+                    let _held = reader.read_chunk_unverified(0, chunk, &bytes, &ServerCodecs);
+                    (0..names.len()).for_each(|column| check(column, chunk));
+                }
             }
         }
         for (column, name) in names.iter().enumerate() {
