@@ -4,7 +4,7 @@
 
 mod support;
 
-use encodings::{Codec, EncodeOptions, EncodingId};
+use encodings::{Chunk, Codec, EncodeOptions, EncodingId, NoPglz, SharedColumn, encode_column};
 use support::jsonb::{Json, jsonb};
 use support::{build, check, check_corruption, with_nulls};
 use vector::{LogicalType, Vector};
@@ -357,4 +357,21 @@ fn one_huge_value() {
         assert!(chunk.decode().unwrap().flatten().values == column.values);
         assert_eq!(support::rows(&chunk.take(&[2]).unwrap()), vec![Some(vec![])]);
     }
+}
+
+#[test]
+fn a_dictionary_is_decoded_once_many_values_were_asked_alone() {
+    let texts: Vec<String> = (0..4000).map(|row| format!("entry {} of some", row % 160)).collect();
+    let column = build(LogicalType::Text, |builder| {
+        texts.iter().for_each(|text| assert!(builder.push_bytes(text.as_bytes())));
+    });
+    let options = EncodeOptions { force: Some(EncodingId::Dictionary), ..Default::default() };
+    let encoded = encode_column(&column, &options).unwrap();
+    let shared = SharedColumn::open(LogicalType::Text, &encoded.shared, &NoPglz).unwrap();
+    let chunk = &encoded.chunks[0];
+    let opened = Chunk::open(LogicalType::Text, chunk.rows, &chunk.bytes, &shared, &NoPglz).unwrap();
+    let mut room = Vec::new();
+    let known: Vec<bool> = (0..12).map(|row| opened.single(row, &mut room).unwrap().is_some()).collect();
+    // 160 entries: from the tenth value on, each stands for sixteen.
+    assert_eq!(known, (1..=12).map(|taken| taken >= 10).collect::<Vec<_>>());
 }

@@ -117,3 +117,44 @@ impl OpenPath<'_> {
         read(Single::Of(&taken, 0)).ok_or_else(wrong)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::program::Step;
+    use super::*;
+    use crate::cursor::Reader;
+    use crate::encoding::NodeContext;
+    use crate::options::{EncodingId, NoPglz};
+    use crate::registry::open_values;
+    use crate::shared::SharedColumn;
+
+    #[test]
+    fn a_row_is_no_longer_than_all_rows() {
+        const ROWS: usize = 9;
+        // One text of 5 bytes for all rows: the constant's tag, then a plain node of one length and the text.
+        let bytes = [
+            &[EncodingId::Constant.tag(), EncodingId::Plain.tag(), 2, EncodingId::Constant.tag(), 10][..],
+            b"hello",
+        ]
+        .concat();
+        let shared = SharedColumn::none(LogicalType::Text);
+        let context = NodeContext {
+            logical: LogicalType::Text,
+            rows: ROWS,
+            shared: &shared,
+            codecs: &NoPglz,
+            depth: 4,
+        };
+        let row = |limit: usize, out: &mut Vec<u8>| {
+            let node = open_values(&mut Reader::new(&bytes), &context).unwrap();
+            let path = OpenPath { kind: PathKind::Text, nodes: vec![node], rows: ROWS, next: 0 };
+            let program = Program { steps: vec![Step::Whole { path: 0 }; ROWS], literals: Vec::new() };
+            build(&program, vec![Some(path)], limit, out)
+        };
+        let mut out = b"what was there".to_vec();
+        row(5 * ROWS, &mut out).unwrap();
+        assert_eq!(out, b"hello".repeat(ROWS));
+        assert!(matches!(row(5 * ROWS / 2, &mut out), Err(Error::Corrupt { .. })));
+    }
+}
