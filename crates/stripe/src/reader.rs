@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use encodings::{BlockCodecs, Chunk, SharedColumn};
+use encodings::{BlockCodecs, SharedColumn};
 use vector::{Error, LogicalType, Result, Vector, concat};
 
 use crate::blocks::{self, BlockIndex};
@@ -70,31 +70,9 @@ impl LazyColumn {
     }
 }
 
-/// A row block that was read.
-#[derive(Debug)]
-pub struct RowBlock {
-    number: u32,
-    /// Its first byte in the stripe.
-    start: u64,
-    bytes: Vec<u8>,
-    rows: u32,
-}
-
-impl RowBlock {
-    /// Rows.
-    pub const fn rows(&self) -> u32 {
-        self.rows
-    }
-
-    /// Memory, in bytes.
-    pub const fn memory(&self) -> usize {
-        self.bytes.capacity() + size_of::<Self>()
-    }
-}
-
 /// A stripe opened for reading.
 pub struct StripeReader {
-    footer: Footer,
+    pub(crate) footer: Footer,
     columns: Vec<LazyColumn>,
     /// Of the row blocks, if there are any.
     index: OnceLock<BlockIndex>,
@@ -278,51 +256,6 @@ impl StripeReader {
         if self.footer.blocks.is_some() { Layout::Blocks } else { Layout::Columns }
     }
 
-    /// The row block with this number, for look-ups of single rows.
-    ///
-    /// # Errors
-    /// `InvalidInput` where there is no such block.
-    pub fn read_block(&self, number: u32, bytes: &dyn StripeBytes) -> Result<RowBlock> {
-        let Some(blocks) = &self.footer.blocks else {
-            return Err(Error::InvalidInput("a stripe without row blocks".into()));
-        };
-        let range = self.index(blocks, bytes)?.range(&(number..number.saturating_add(1)))?;
-        let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
-        Ok(RowBlock {
-            number,
-            start: range.start,
-            bytes: read_range(&range, bytes)?,
-            rows: rows.end - rows.start,
-        })
-    }
-
-    /// A column's values in a block of this stripe, checked against their checksum. `bytes` is asked for what
-    /// the column's pieces share, once. Errors of the chunk's methods do not name the place (`located`).
-    pub fn open_in_block<'a>(
-        &'a self,
-        block: &'a RowBlock,
-        column: usize,
-        bytes: &dyn StripeBytes,
-        codecs: &'a dyn BlockCodecs,
-    ) -> Result<Chunk<'a>> {
-        let shared = self.shared(column, bytes, codecs)?;
-        let open = || {
-            let section = blocks::piece(&block.bytes, block.start, column, self.columns.len())?;
-            let within = |place: u64| usize::try_from(place - block.start).unwrap_or(usize::MAX);
-            let piece = block.bytes.get(within(section.range.start)..within(section.range.end));
-            let piece = piece.unwrap_or_default();
-            section.expect(blocks::short_checksum(piece, section.range.start).into())?;
-            Chunk::open(self.entry(column)?.0.logical, block.rows, piece, shared, codecs)
-        };
-        open().map_err(|error| self.located(block, column, error))
-    }
-
-    /// Adds the place of a column in a block to an error.
-    pub fn located(&self, block: &RowBlock, column: usize, error: Error) -> Error {
-        let rows = self.footer.blocks.as_ref().map_or(1, |blocks| blocks.rows);
-        error.at(position(column), Some(self.chunk_of(block.number.saturating_mul(rows))))
-    }
-
     fn owned(
         &self,
         column: usize,
@@ -346,7 +279,7 @@ impl StripeReader {
         Ok(rows.start / blocks.rows..rows.end.div_ceil(blocks.rows))
     }
 
-    fn index(&self, blocks: &RowBlocks, bytes: &dyn StripeBytes) -> Result<&BlockIndex> {
+    pub(crate) fn index(&self, blocks: &RowBlocks, bytes: &dyn StripeBytes) -> Result<&BlockIndex> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
@@ -457,11 +390,11 @@ impl StripeReader {
     }
 }
 
-fn position(column: usize) -> Option<u32> {
+pub(crate) fn position(column: usize) -> Option<u32> {
     u32::try_from(column).ok()
 }
 
-fn read_range(range: &Range<u64>, bytes: &dyn StripeBytes) -> Result<Vec<u8>> {
+pub(crate) fn read_range(range: &Range<u64>, bytes: &dyn StripeBytes) -> Result<Vec<u8>> {
     let length = usize::try_from(range.end - range.start)
         .map_err(|_| Error::corrupt(format!("bytes {range:?} do not fit memory")))?;
     let mut out = Vec::new();

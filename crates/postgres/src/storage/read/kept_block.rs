@@ -1,18 +1,20 @@
 //! Row blocks for point look-ups, kept per backend.
 //!
 //! Called by `table_am::read::cold_fetch` for rows of stripes with row blocks that are fetched by number. A
-//! block is read once for all columns. Single values are taken out of it as it is stored. Once that was done
-//! often enough, and there is room, a column is decoded for all rows of the block.
+//! block is read once for all columns. Single values are taken out of it as it is stored. While there is
+//! room, a column that is asked for again stays open, and is decoded for all rows of the block once many of
+//! its values were taken.
 //!
 //! A block belongs to its opened stripe, whose bytes never change, so nothing has to be invalidated. The
 //! bytes of all blocks together are bounded: if they are too many, all blocks are dropped. `kept_chunk` does
 //! the same for stripes that store each column apart.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use encodings::Single;
-use stripe::RowBlock;
+use stripe::{OpenedChunk, RowBlock};
 use vector::{Error, Result, Vector};
 
 use super::kept_chunk::take_each;
@@ -29,11 +31,20 @@ const DECODE_FROM: u32 = 4;
 
 /// One block.
 pub struct KeptBlock {
-    block: RowBlock,
+    block: Arc<RowBlock>,
     /// Rows that were taken so far.
     taken: Cell<u32>,
-    /// Columns that were decoded. Empty until the first is.
-    decoded: OnceCell<Vec<OnceCell<Vector>>>,
+    columns: RefCell<Vec<Column>>,
+}
+
+/// What is kept of a column of a block.
+enum Column {
+    /// Nothing: no value of it was taken so far.
+    Unread,
+    /// Nothing, but values were taken.
+    Read,
+    Opened(OpenedChunk),
+    Decoded(Box<Vector>),
 }
 
 /// The blocks of a stripe that are kept, by number.
@@ -66,7 +77,8 @@ pub fn of(rel: Open, entry: &StripeEntry, stripe: &Rc<StripeHandle>, number: u32
             cache.stripes.push(Rc::downgrade(stripe));
         }
     });
-    let read = Rc::new(KeptBlock { block, taken: Cell::new(0), decoded: OnceCell::new() });
+    let columns = RefCell::default();
+    let read = Rc::new(KeptBlock { block: Arc::new(block), taken: Cell::new(0), columns });
     if kept.len() <= number as usize {
         kept.resize_with(number as usize + 1, || None);
     }
@@ -77,8 +89,8 @@ pub fn of(rel: Open, entry: &StripeEntry, stripe: &Rc<StripeHandle>, number: u32
 }
 
 impl Cache {
-    /// Whether columns may be decoded. They take ten times as much as blocks, so many blocks that are read a
-    /// few times each stay as they are stored.
+    /// Whether columns may be kept open or decoded. That takes several times as much as blocks, so many
+    /// blocks that are read a few times each stay as they are stored.
     const fn has_room(&self) -> bool {
         self.bytes < BYTES / 2
     }
@@ -115,32 +127,59 @@ impl KeptBlock {
         if let Some(last) = rows.last().filter(|&&last| last >= count) {
             return Err(Error::InvalidInput(format!("row {last} of a block of {count}")));
         }
-        let known = self.decoded.get().and_then(|columns| columns.get(column)?.get());
-        let often = || self.taken.get() > count / DECODE_FROM && CACHE.with_borrow(Cache::has_room);
-        let decoded = match known {
-            None if often() => Some(self.decode(stripe, pages, column)?),
-            known => known,
-        };
-        if let Some(decoded) = decoded {
-            rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
-            return Ok(());
+        let mut columns = self.columns.borrow_mut();
+        if columns.is_empty() {
+            columns.resize_with(stripe.reader.column_count(), || Column::Unread);
         }
-        let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
-        take_each(&chunk, rows, room, use_value)
-            .map_err(|problem| stripe.reader.located(&self.block, column, problem))
+        let outside = || Error::InvalidInput(format!("column {column} of a block"));
+        let kept = columns.get_mut(column).ok_or_else(outside)?;
+        self.grow(kept, stripe, pages, column)?;
+        let located = |problem| stripe.reader.located(&self.block, column, problem);
+        match kept {
+            Column::Decoded(decoded) => {
+                rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
+                Ok(())
+            }
+            Column::Opened(opened) => take_each(opened.chunk(), rows, room, use_value).map_err(located),
+            Column::Unread | Column::Read => {
+                *kept = Column::Read;
+                let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
+                take_each(&chunk, rows, room, use_value).map_err(located)
+            }
+        }
     }
 
-    #[cold]
-    fn decode(&self, stripe: &Rc<StripeHandle>, pages: &Pages<'_>, column: usize) -> Result<&Vector> {
-        let columns = self.decoded.get_or_init(|| {
-            let mut columns = Vec::new();
-            columns.resize_with(stripe.reader.column_count(), OnceCell::new);
-            columns
-        });
-        let place = columns.get(column).ok_or_else(|| Error::InvalidInput(format!("column {column}")))?;
-        let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
-        let decoded = chunk.decode().map_err(|e| stripe.reader.located(&self.block, column, e))?;
-        CACHE.with_borrow_mut(|cache| cache.bytes += decoded.bytes());
-        Ok(place.get_or_init(|| decoded))
+    /// Keeps more of a column, if that pays and there is room.
+    fn grow(
+        &self,
+        kept: &mut Column,
+        stripe: &Rc<StripeHandle>,
+        pages: &Pages<'_>,
+        column: usize,
+    ) -> Result<()> {
+        let often = self.taken.get() > self.block.rows() / DECODE_FROM;
+        let pays = match kept {
+            Column::Decoded(_) => false,
+            Column::Unread | Column::Opened(_) => often,
+            Column::Read => true,
+        };
+        if !pays || !CACHE.with_borrow(Cache::has_room) {
+            return Ok(());
+        }
+        let before = if let Column::Opened(opened) = kept { opened.memory() } else { 0 };
+        let now = if often {
+            let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
+            let decoded = chunk.decode().map_err(|e| stripe.reader.located(&self.block, column, e))?;
+            let bytes = decoded.bytes() + size_of::<Vector>();
+            *kept = Column::Decoded(Box::new(decoded));
+            bytes
+        } else {
+            let opened = stripe.reader.keep_in_block(&self.block, column, pages, &ServerCodecs)?;
+            let bytes = opened.memory();
+            *kept = Column::Opened(opened);
+            bytes
+        };
+        CACHE.with_borrow_mut(|cache| cache.bytes = (cache.bytes + now).saturating_sub(before));
+        Ok(())
     }
 }

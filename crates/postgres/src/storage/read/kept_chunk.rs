@@ -10,9 +10,10 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use encodings::{Chunk, Single};
-use stripe::OwnedChunk;
+use stripe::{OpenedChunk, OwnedChunk};
 use vector::{Error, LogicalType, Result, Vector};
 
 use super::stripe_on_pages::{Pages, StripeHandle};
@@ -39,9 +40,9 @@ pub struct KeptChunk {
     /// The chunk is decoded once this many values were taken one by one.
     many: u32,
     decoded: OnceCell<Vector>,
-    /// Reads `stored`, so it is dropped before it. None once the chunk is decoded.
-    opened: RefCell<Option<Chunk<'static>>>,
-    stored: Box<OwnedChunk>,
+    /// None before the first value is taken, and once the chunk is decoded.
+    opened: RefCell<Option<OpenedChunk>>,
+    stored: Arc<OwnedChunk>,
     /// Values taken one by one.
     taken: Cell<u32>,
     /// About how much memory it takes.
@@ -119,7 +120,7 @@ pub fn of(
         many,
         decoded: OnceCell::new(),
         opened: RefCell::new(None),
-        stored: Box::new(stored),
+        stored: Arc::new(stored),
         taken: Cell::new(0),
         bytes: Cell::new(bytes),
         kept: Cell::new(true),
@@ -188,14 +189,9 @@ impl KeptChunk {
         let mut opened = self.opened.borrow_mut();
         let opened = match &mut *opened {
             Some(opened) => opened,
-            none => {
-                // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped
-                // first.
-                let stored: &'static OwnedChunk = unsafe { &*std::ptr::from_ref(self.stored.as_ref()) };
-                none.insert(stored.open(&ServerCodecs)?)
-            }
+            none => none.insert(OpenedChunk::of(&self.stored, &ServerCodecs)?),
         };
-        read(opened).map_err(|problem| self.stored.located(problem))
+        read(opened.chunk()).map_err(|problem| self.stored.located(problem))
     }
 }
 
