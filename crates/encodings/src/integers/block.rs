@@ -246,6 +246,22 @@ impl<'a> Block<'a> {
         self.base.wrapping_add(unzigzag(u64::from_le_bytes(bytes)))
     }
 
+    /// The sum of the values at 1 to `last`, which must be below the block's length.
+    pub(super) fn sum_to(&self, last: usize) -> Result<i64> {
+        if last == 0 {
+            return Ok(0);
+        }
+        if self.width == 0 {
+            // Steps of a counter: all are the base but for the patches.
+            let all = self.base.wrapping_mul(i64::try_from(last).unwrap_or(0));
+            let patches = self.patches().filter(|(position, _)| (1..=last).contains(position));
+            return Ok(patches.fold(all, |sum, (_, value)| sum.wrapping_add(value.wrapping_sub(self.base))));
+        }
+        let mut values: Vec<i64> = Vec::new();
+        self.decode_into(&mut values)?;
+        Ok(values.iter().skip(1).take(last).fold(0i64, |sum, value| sum.wrapping_add(*value)))
+    }
+
     /// Appends all values.
     pub(super) fn decode_into<T: Lane>(&self, out: &mut Vec<T>) -> Result<()> {
         let start = out.len();
@@ -339,8 +355,11 @@ mod tests {
         let mut out: Vec<i64> = Vec::new();
         block.decode_into(&mut out).unwrap();
         assert_eq!(out, values);
+        let mut sum = 0i64;
         for (i, value) in values.iter().enumerate() {
             assert_eq!(block.get(i).unwrap(), *value);
+            sum = if i == 0 { 0 } else { sum.wrapping_add(*value) };
+            assert_eq!(block.sum_to(i).unwrap(), sum);
         }
         plan
     }

@@ -76,16 +76,7 @@ impl<'a> Delta<'a> {
     pub(super) fn get(&self, row: usize) -> Result<i64> {
         let index = row % BLOCK;
         match self.blocks.get(row / BLOCK) {
-            Some((first, _)) if index == 0 => Ok(*first),
-            Some((first, block)) if index < block.len() => {
-                if let Some(step) = block.uniform() {
-                    return Ok(first.wrapping_add(step.wrapping_mul(i64::try_from(index).unwrap_or(0))));
-                }
-                let mut deltas: Vec<i64> = Vec::new();
-                block.decode_into(&mut deltas)?;
-                let sum = deltas.iter().skip(1).take(index).fold(0i64, |sum, d| sum.wrapping_add(*d));
-                Ok(first.wrapping_add(sum))
-            }
+            Some((first, block)) if index < block.len() => Ok(first.wrapping_add(block.sum_to(index)?)),
             _ => Err(Error::corrupt(format!("row {row} is past the last block"))),
         }
     }
