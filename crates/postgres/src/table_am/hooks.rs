@@ -231,18 +231,23 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::B
             }
             _ => rechecks(scan, tag, varno, &mut read, &mut rechecked),
         }
-        let mut add = |list: *mut pg_sys::List| pg_sys::pull_varattnos(list.cast(), varno, &raw mut read);
-        for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
-            // Columns that nobody reads may be NULL; what is computed of them might fail then.
-            let is_column = (*(*entry).expr).type_ == NodeTag::T_Var;
-            if !is_column
-                || read_above.is_null()
-                || relation::has_attribute(read_above, (*entry).resno.into())
-            {
-                add((*entry).expr.cast());
+        // Without a projection the scan gives the rows of the table as they are: all columns, and no header.
+        if read_above.is_null() && (*scan).ps.ps_ProjInfo.is_null() && (*plan).qual.is_null() {
+            return;
+        }
+        let mut add = |node: *mut pg_sys::Node| pg_sys::pull_varattnos(node, varno, &raw mut read);
+        if read_above.is_null() {
+            add((*plan).targetlist.cast());
+        } else {
+            for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
+                // Columns that nobody reads may be NULL; what is computed of them might fail then.
+                let is_column = (*(*entry).expr).type_ == NodeTag::T_Var;
+                if !is_column || relation::has_attribute(read_above, (*entry).resno.into()) {
+                    add((*entry).expr.cast());
+                }
             }
         }
-        add((*plan).qual);
+        add((*plan).qual.cast());
         note_read((*scan).ss_ScanTupleSlot, tag, read, rechecked);
     }
 }
