@@ -65,6 +65,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     );
     // SAFETY: the server runs this once per process, before any query.
     unsafe {
+        storage::catalog::generation::install();
         storage::change::delete_bitmap::register();
         table_am::read::row_versions::register();
         table_am::hooks::install();

@@ -11,6 +11,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys::{self, CommandId, Datum, HeapTuple, IndexInfo, ItemPointerData};
 
+use super::generation;
 use super::side_table::SideTable;
 use crate::compat;
 use crate::host::error;
@@ -55,8 +56,18 @@ impl<'a> Indexes<'a> {
         }
     }
 
-    /// Inserts a row with these keys as command `cid`. `options` are those of heap's insertion.
+    /// Inserts a row with these keys, a storage id first, as command `cid`. `options` are those of heap's
+    /// insertion.
     pub unsafe fn insert(&self, tuple: HeapTuple, keys: &[Datum], cid: CommandId, options: u32) {
+        // SAFETY: the tuple has the catalog's columns.
+        unsafe { self.insert_uncounted(tuple, keys, cid, options) };
+        if let Some(storage_id) = keys.first() {
+            generation::changed(storage_id.value() as u64);
+        }
+    }
+
+    /// `insert` for a row that takes nothing from anybody's view: a live proxy.
+    pub unsafe fn insert_uncounted(&self, tuple: HeapTuple, keys: &[Datum], cid: CommandId, options: u32) {
         // SAFETY: the tuple has the catalog's columns.
         unsafe {
             // Logical decoding must not show these rows.

@@ -179,6 +179,11 @@ impl<'a> Cursor<'a> {
         bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
     }
 
+    /// Whether the row's own bits say that its inserter has committed, or it is frozen.
+    pub fn is_known_committed(&self) -> bool {
+        self.inserter_hints() & pg_sys::HEAP_XMIN_COMMITTED != 0
+    }
+
     /// Whether the row's own bits say that its inserter was rolled back, and the row is no version in a chain
     /// of its page. Then its index entry leads to nothing else.
     pub(super) fn is_known_rolled_back(&self) -> bool {

@@ -16,6 +16,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation};
 
 use super::by_heap::may_lack_rows;
+use super::generation;
 pub use super::row_cursor::{Compare, Cursor};
 use crate::compat;
 use crate::host::error;
@@ -292,12 +293,12 @@ impl SideTable {
                 }
                 true
             });
-            self.delete(found);
+            self.delete(storage_id, found);
         }
     }
 
-    /// Deletes rows that nobody else can change.
-    pub unsafe fn delete(self, tids: Vec<ItemPointerData>) {
+    /// Deletes rows of a storage id that nobody else can change.
+    pub unsafe fn delete(self, storage_id: u64, tids: Vec<ItemPointerData>) {
         // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers
         // exclude.
         unsafe {
@@ -314,6 +315,7 @@ impl SideTable {
                     pg_sys::simple_heap_delete(table.as_ptr(), &raw mut tid);
                 }
             });
+            generation::changed(storage_id);
             if push {
                 pg_sys::PopActiveSnapshot();
             }

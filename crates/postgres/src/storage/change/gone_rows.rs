@@ -30,7 +30,7 @@ pub unsafe fn forget(rel: Open) {
         let Some(numbers) = directory::numbers_in_use(rel) else { return };
         for table in [SideTable::RowProxy, SideTable::DeleteBitmap] {
             if table.oids_if_present().is_some() {
-                table.delete(rows_in(table, storage_id, numbers.gone()));
+                table.delete(storage_id, rows_in(table, storage_id, numbers.gone()));
             }
         }
     }

@@ -175,7 +175,7 @@ pub unsafe fn forget(storage_id: u64, oldest_xmin: TransactionId) {
             }
             older
         });
-        SideTable::RowMove.delete(found);
+        SideTable::RowMove.delete(storage_id, found);
     }
 }
 

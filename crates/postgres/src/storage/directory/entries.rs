@@ -131,6 +131,10 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
         let replaced = Cell::new(false);
         let is_any = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_ANY;
         let look = |reserved_only| find_by_walk(storage_id, row, snapshot, reserved_only, &replaced);
+        let is_mvcc = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC;
+        if is_mvcc && let Some(entry) = places::settled(storage_id, row, snapshot) {
+            return Some(entry);
+        }
         let known = places::find(storage_id, row, |cursor, entry| {
             let is_replaced = is_any && entry.replaced_by != pg_sys::InvalidTransactionId;
             (!is_replaced && !cursor.was_rolled_back() && cursor.satisfies(snapshot)).then_some(entry)
@@ -138,7 +142,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
         if known.is_some() {
             return known;
         }
-        if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC {
+        if is_mvcc {
             let stored = look(false);
             // A replaced stripe has no reservation. Index entries of such stripes are met until the next
             // VACUUM.

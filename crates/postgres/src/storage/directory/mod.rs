@@ -210,7 +210,7 @@ pub unsafe fn relocate(entry: &StripeEntry, run: BlockRun, cid: CommandId) {
 pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
     // SAFETY: as `insert`.
     unsafe {
-        SideTable::Stripe.delete(entries::stored_at(entry));
+        SideTable::Stripe.delete(entry.storage_id, entries::stored_at(entry));
         insert(entry, cid, Age::New);
     }
 }
@@ -266,7 +266,8 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
                 if !ids.is_empty() && SideTable::Stripe.oids_if_present().is_some() {
                     // Rows of the command that has just finished can be deleted only by a later command.
                     pg_sys::CommandCounterIncrement();
-                    ids.into_iter().for_each(|id| delete_rows(entries::own_reservations(id)));
+                    ids.into_iter()
+                        .for_each(|id| SideTable::Stripe.delete(id, entries::own_reservations(id)));
                 }
             }
         }
@@ -333,11 +334,6 @@ pub unsafe fn remove(storage_id: u64, tids: Vec<ItemPointerData>) {
     // SAFETY: nobody else removes stripes beside the table's only mover.
     unsafe {
         outline::forget_storage(storage_id);
-        delete_rows(tids);
+        SideTable::Stripe.delete(storage_id, tids);
     }
-}
-
-unsafe fn delete_rows(tids: Vec<ItemPointerData>) {
-    // SAFETY: the callers exclude that somebody else changes the rows.
-    unsafe { SideTable::Stripe.delete(tids) }
 }

@@ -1,5 +1,5 @@
 //! Where rows of the directory are, so that finding a stripe again takes a look at one tuple instead of a
-//! walk over the index.
+//! walk over the index. If the directory says the same of the table as before, it takes not even that.
 //!
 //! Called by `entries` for all code that looks a stripe up by one of its rows, and by `stripe_lock`.
 //!
@@ -10,14 +10,18 @@
 //! - The walk finds a newer version of a row.
 //! - A hint that does answer is as good as any other: the stripes that one snapshot sees overlap only with
 //!   other versions of themselves. So do the stripes that may be changed.
+//!
+//! What such a tuple said is kept as well, if it was committed and nobody had deleted it. It holds for every
+//! MVCC snapshot that sees its inserter, while the generation is the same (`catalog::generation`).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use pgrx::pg_sys::ItemPointerData;
+use pgrx::pg_sys::{self, ItemPointerData, Snapshot};
 
 use super::StripeEntry;
 use crate::host::numbers::NumberMap;
+use crate::storage::catalog::generation::{self, Generation};
 use crate::storage::catalog::side_table::{Cursor, SideTable};
 
 /// If there are more places than this, all are forgotten.
@@ -25,10 +29,26 @@ const KEPT: usize = 4096;
 
 #[derive(Default)]
 struct Places {
-    /// By storage id and first row number: one past the stripe's last row, and the TID of its row of the
-    /// directory.
-    by_row: NumberMap<u64, BTreeMap<u64, (u64, ItemPointerData)>>,
+    /// By storage id and first row number.
+    by_row: NumberMap<u64, BTreeMap<u64, Place>>,
     count: usize,
+}
+
+/// What is known of a row of the directory.
+struct Place {
+    /// One past the stripe's last row.
+    end: u64,
+    /// The TID of the directory's row.
+    at: ItemPointerData,
+    /// The stripe, if it was settled in this generation.
+    settled: Option<(Generation, StripeEntry)>,
+}
+
+impl Places {
+    fn find(&self, storage_id: u64, row: u64) -> Option<&Place> {
+        let (_, place) = self.by_row.get(&storage_id)?.range(..=row).next_back()?;
+        (row < place.end).then_some(place)
+    }
 }
 
 thread_local! {
@@ -41,25 +61,55 @@ pub(super) fn find<T>(
     row: u64,
     judge: impl FnOnce(&Cursor, StripeEntry) -> Option<T>,
 ) -> Option<T> {
-    let place = PLACES.with_borrow(|places| {
-        let (_, &(end, place)) = places.by_row.get(&storage_id)?.range(..=row).next_back()?;
-        (row < end).then_some(place)
-    })?;
+    let place = PLACES.with_borrow(|places| places.find(storage_id, row).map(|place| place.at))?;
+    let generation = generation::of(storage_id);
+    let mut settled = None;
     // SAFETY: see `SideTable::at`.
-    unsafe {
+    let found = unsafe {
         SideTable::Stripe.at(place, |cursor| {
             let entry = cursor.entry(false);
             let meant = entry.storage_id == storage_id && !entry.reserved_only && entry.covers(row);
-            if meant { judge(cursor, entry) } else { None }
+            if !meant {
+                return None;
+            }
+            if entry.replaced_by == pg_sys::InvalidTransactionId && cursor.is_known_committed() {
+                settled = generation.map(|generation| (generation, entry.clone()));
+            }
+            judge(cursor, entry)
         })
+    };
+    if settled.is_some() {
+        PLACES.with_borrow_mut(|places| {
+            if let Some(rows) = places.by_row.get_mut(&storage_id)
+                && let Some((_, known)) = rows.range_mut(..=row).next_back()
+                && row < known.end
+            {
+                known.settled = settled;
+            }
+        });
     }
+    found
+}
+
+/// The stripe that holds `row`, if it is certain that this MVCC snapshot sees it. It has no summary.
+///
+/// # Safety
+/// The snapshot is live.
+pub(super) unsafe fn settled(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<StripeEntry> {
+    let generation = generation::of(storage_id)?;
+    PLACES.with_borrow(|places| {
+        let (when, entry) = places.find(storage_id, row)?.settled.as_ref()?;
+        // SAFETY: the snapshot is live. A frozen row has the invalid id, which precedes every other.
+        let seen = unsafe { pg_sys::TransactionIdPrecedes(entry.inserter, (*snapshot).xmin) };
+        (seen && *when == generation).then(|| entry.clone())
+    })
 }
 
 /// The first row number of the stripe that holds `row`, if it was met before. The stripe may be gone.
 pub fn first_row(storage_id: u64, row: u64) -> Option<u64> {
     PLACES.with_borrow(|places| {
-        let (&first, &(end, _)) = places.by_row.get(&storage_id)?.range(..=row).next_back()?;
-        (row < end).then_some(first)
+        let (&first, place) = places.by_row.get(&storage_id)?.range(..=row).next_back()?;
+        (row < place.end).then_some(first)
     })
 }
 
@@ -70,7 +120,8 @@ pub(super) fn remember(entry: &StripeEntry, place: ItemPointerData) {
             *places = Places::default();
         }
         let rows = places.by_row.entry(entry.storage_id).or_default();
-        if rows.insert(entry.first_row, (entry.end_row(), place)).is_none() {
+        let place = Place { end: entry.end_row(), at: place, settled: None };
+        if rows.insert(entry.first_row, place).is_none() {
             places.count += 1;
         }
     });

@@ -196,6 +196,20 @@ pub fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
     found
 }
 
+/// The row numbers that all rows of the catalog reach over, whoever sees them. None: there are more than
+/// `limit`.
+pub fn spans(storage_id: u64, limit: usize) -> Option<Vec<Range<u64>>> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, &(0..u64::MAX), |_, entry| {
+            found.push(entry.first_row..entry.end_row());
+            found.len() <= limit
+        });
+    }
+    (found.len() <= limit).then_some(found)
+}
+
 /// Calls `with` for each row whose death in bulk is committed or our own, with the transaction that killed it
 /// (invalid if frozen).
 pub fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl FnMut(u64, TransactionId)) {

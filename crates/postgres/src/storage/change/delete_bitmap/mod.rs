@@ -21,7 +21,9 @@ mod lookup;
 
 pub use bury::bury;
 pub use claim::{Probe, any, claim, due, mark, marked_by, probe, register, write_all, yield_to_waiters};
-pub use lookup::{Change, Mask, buried, dead_to_all, dying, is_dead, last_change, latest, masks, touches};
+pub use lookup::{
+    Change, Mask, buried, dead_to_all, dying, is_dead, last_change, latest, masks, spans, touches,
+};
 
 use stripe::row_bits::{self, bit, rows_in, set_bit};
 

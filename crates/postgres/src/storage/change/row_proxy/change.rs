@@ -21,6 +21,7 @@ use crate::compat;
 use crate::host::guarded_run::{self, together};
 use crate::host::relation::Open;
 use crate::host::{buffer, error};
+use crate::storage::catalog::generation;
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::change::multixact;
@@ -262,6 +263,7 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
             indexes.enter(&tombstone.key(), (*tuple).t_self);
             indexes.close();
         }
+        generation::changed(proxy.storage_id);
         // The lockers that the server has carried over to the tombstone.
         let mut lockers = multixact::holders((*tuple).t_data);
         lockers.retain(|locker| {

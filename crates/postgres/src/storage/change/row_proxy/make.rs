@@ -255,7 +255,7 @@ unsafe fn make(table: Open, indexes: &Indexes, storage_id: u64, row: u64, cid: C
         let proxy = Proxy::live(storage_id, row);
         let tuple = proxy.form(table);
         pg_sys::InterruptHoldoffCount += 1;
-        indexes.insert(tuple, &proxy.key(), cid, OPTIONS);
+        indexes.insert_uncounted(tuple, &proxy.key(), cid, OPTIONS);
         let place = (*tuple).t_self;
         let buffer = buffer::read(table, tid::block_of(place), std::ptr::null_mut());
         pg_sys::InterruptHoldoffCount -= 1;

@@ -15,7 +15,7 @@
 //! The parts:
 //! - `make`: finds and makes live proxies
 //! - `change`: locks and buries
-//! - `visibility`: answers readers
+//! - `visibility`: answers readers; `suspects` keeps which rows need an answer
 //! - `dead_to_all`: answers VACUUM
 //! - `unused`: takes proxies away that nobody needs
 //!
@@ -28,6 +28,7 @@
 mod change;
 mod dead_to_all;
 mod make;
+mod suspects;
 mod unused;
 mod visibility;
 

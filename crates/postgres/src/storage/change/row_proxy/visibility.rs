@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId};
 
-use super::{Proxy, make};
+use super::{Proxy, make, suspects};
 use crate::host::error;
 use crate::host::predicate_locks;
 use crate::host::relation::Open;
@@ -232,6 +232,11 @@ pub unsafe fn is_there(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot)
     // SAFETY: as above. What a dirty snapshot says after the walk is what the live proxy said.
     unsafe {
         if sees_all(snapshot) || loading || SideTable::RowProxy.oids_if_present().is_none() {
+            return true;
+        }
+        if delete_bitmap::marked_by(storage_id, row).is_none()
+            && suspects::is_certainly_alive(storage_id, row)
+        {
             return true;
         }
         if delete_bitmap::is_dead(rel, storage_id, row, snapshot) {

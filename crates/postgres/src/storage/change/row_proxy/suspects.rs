@@ -1,0 +1,111 @@
+//! Which rows may be dead, kept per backend, so that most look-ups of single rows ask no catalog.
+//!
+//! Called by `visibility::is_there` before it walks. For a storage id this keeps the rows that any tombstone
+//! names, and the spans of all delete bitmaps, whoever sees them. A row that is not among them is alive for
+//! every snapshot, while the generation is the same (`catalog::generation`). Live proxies do not count: a row
+//! that is only locked is there.
+//!
+//! What is kept is read again once it has become old, if that pays: after so many questions that what has to
+//! be read is a fraction of what they cost.
+//!
+//! Invariant: nothing here says that a row is dead.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use pgrx::pg_sys;
+
+use super::Proxy;
+use crate::host::numbers::NumberMap;
+use crate::storage::catalog::generation::{self, Generation};
+use crate::storage::catalog::side_table::SideTable;
+use crate::storage::change::delete_bitmap;
+
+/// If more storage ids are known than this, all are forgotten.
+const KEPT: usize = 1024;
+/// For each question that was asked in vain so many rows of the catalogs may be read.
+const ROWS_A_QUESTION: usize = 16;
+/// Not more rows than this are kept of one storage id.
+const MOST: usize = 1 << 14;
+
+/// What is known of a storage id.
+struct Known {
+    generation: Generation,
+    /// None if it was not read in this generation.
+    suspects: Option<Suspects>,
+    /// Questions in this generation without an answer from here.
+    asked: usize,
+    /// About how many rows have to be read.
+    expected: usize,
+}
+
+struct Suspects {
+    /// Ascending.
+    rows: Vec<u64>,
+    spans: Vec<Range<u64>>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<NumberMap<u64, Known>> = RefCell::new(NumberMap::default());
+}
+
+/// Whether a row of a stripe is alive for every snapshot as of now. False: it may be dead, or it is not
+/// known.
+pub(super) fn is_certainly_alive(storage_id: u64, row: u64) -> bool {
+    let Some(generation) = generation::of(storage_id) else { return false };
+    KNOWN.with_borrow_mut(|all| {
+        if all.len() > KEPT {
+            all.clear();
+        }
+        let fresh = Known { generation, suspects: None, asked: 0, expected: ROWS_A_QUESTION };
+        let known = all.entry(storage_id).or_insert(fresh);
+        if known.generation != generation {
+            (known.generation, known.suspects, known.asked) = (generation, None, 0);
+        }
+        if known.suspects.is_none() {
+            known.read(storage_id);
+        }
+        known.suspects.as_ref().is_some_and(|suspects| !suspects.contains(row))
+    })
+}
+
+impl Known {
+    /// Reads the suspects, if that pays by now.
+    fn read(&mut self, storage_id: u64) {
+        self.asked = self.asked.saturating_add(1);
+        let limit = self.asked.saturating_mul(ROWS_A_QUESTION).min(MOST);
+        // SAFETY: a plain counter of the server. Whoever holds the lock of an index page is asked for one
+        // row, and others wait.
+        if limit < self.expected || unsafe { pg_sys::InterruptHoldoffCount } > 0 {
+            return;
+        }
+        self.suspects = Suspects::read(storage_id, limit);
+        self.expected = match &self.suspects {
+            Some(suspects) => suspects.rows.len() + suspects.spans.len(),
+            None => limit.saturating_mul(4),
+        };
+    }
+}
+
+impl Suspects {
+    /// None if this takes more than `limit` rows of the catalogs.
+    fn read(storage_id: u64, limit: usize) -> Option<Self> {
+        let mut seen = 0;
+        let mut rows = Vec::new();
+        SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
+            // SAFETY: the cursor stands on a row of this catalog.
+            let proxy = unsafe { Proxy::at(cursor) };
+            if proxy.dead {
+                rows.push(proxy.row);
+            }
+            seen += 1;
+            seen <= limit
+        });
+        let spans = delete_bitmap::spans(storage_id, limit.checked_sub(seen)?)?;
+        Some(Self { rows, spans })
+    }
+
+    fn contains(&self, row: u64) -> bool {
+        self.rows.binary_search(&row).is_ok() || self.spans.iter().any(|span| span.contains(&row))
+    }
+}
