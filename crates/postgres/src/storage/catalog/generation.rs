@@ -11,6 +11,7 @@
 //! - A reader takes the generation *before* it reads. So it never keeps something older than the generation.
 //! - A standby replays changes without code of ours, and counts nothing. So nothing is kept there.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::host::guarded_run::TransactionStartedDuringRecovery;
@@ -32,9 +33,14 @@ pub unsafe fn install() {
     unsafe { SHARED.register() }
 }
 
-/// A state of what is said of a storage id.
+thread_local! {
+    /// How often a side table itself was changed, as far as this backend knows.
+    static EPOCH: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A state of what is said of a storage id, and the epoch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Generation(u64);
+pub struct Generation(u64, u64);
 
 fn counter(storage_id: u64) -> Option<&'static AtomicU64> {
     // A storage id is random. Its low bits do.
@@ -50,7 +56,13 @@ pub fn of(storage_id: u64) -> Option<Generation> {
     // A serializable reader has left its predicate lock before it asks here, and a writer looks for such
     // locks after it has counted. One of them must meet the other, so neither may be put off.
     fence(Ordering::SeqCst);
-    counter(storage_id).map(|counter| Generation(counter.load(Ordering::SeqCst)))
+    counter(storage_id).map(|counter| Generation(counter.load(Ordering::SeqCst), EPOCH.get()))
+}
+
+/// Begins a new generation of all storage ids for this backend, because a side table was truncated, renamed
+/// or the like, or this was rolled back. May be called while anything is read.
+pub(super) fn begin_anew() {
+    EPOCH.set(EPOCH.get() + 1);
 }
 
 /// Counts a change that was just made.

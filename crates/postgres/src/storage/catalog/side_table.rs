@@ -82,6 +82,7 @@ unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
                 && (relid == Oid::INVALID || relid == oids.table || relid == oids.index)
             {
                 cell.set(None);
+                generation::begin_anew();
             }
         }
     });

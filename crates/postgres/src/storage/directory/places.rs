@@ -101,7 +101,7 @@ pub(super) unsafe fn settled(storage_id: u64, row: u64, snapshot: Snapshot) -> O
         let (when, entry) = places.find(storage_id, row)?.settled.as_ref()?;
         // SAFETY: the snapshot is live. A frozen row has the invalid id, which precedes every other.
         let seen = unsafe { pg_sys::TransactionIdPrecedes(entry.inserter, (*snapshot).xmin) };
-        (seen && *when == generation).then(|| entry.clone())
+        (seen && *when == generation && entry.covers(row)).then(|| entry.clone())
     })
 }
 

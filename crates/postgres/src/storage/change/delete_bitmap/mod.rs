@@ -35,7 +35,7 @@ use crate::storage::catalog::side_table::{Cursor, DELETE_BITMAP_COLUMNS};
 use crate::storage::file::tid;
 
 /// The most row numbers that one row of the catalog covers.
-const SPAN: u64 = 16_384;
+pub const SPAN: u64 = 16_384;
 /// Bytes of bits and successors in one row at most: it has to fit a page.
 const MOST_BYTES: usize = 7_800;
 /// Bytes of one successor.

@@ -19,14 +19,23 @@ use super::Proxy;
 use crate::host::numbers::NumberMap;
 use crate::storage::catalog::generation::{self, Generation};
 use crate::storage::catalog::side_table::SideTable;
-use crate::storage::change::delete_bitmap;
+use crate::storage::change::delete_bitmap::{self, SPAN};
 
 /// If more storage ids are known than this, all are forgotten.
 const KEPT: usize = 1024;
 /// For each question that was asked in vain so many rows of the catalogs may be read.
 const ROWS_A_QUESTION: usize = 16;
-/// Not more rows than this are kept of one storage id.
+/// Not more rows than this are kept of one storage id, and of all together.
 const MOST: usize = 1 << 14;
+const MOST_IN_ALL: usize = 1 << 18;
+
+/// What is known of all storage ids.
+#[derive(Default)]
+struct All {
+    known: NumberMap<u64, Known>,
+    /// At most so many suspects are kept.
+    suspects: usize,
+}
 
 /// What is known of a storage id.
 struct Known {
@@ -42,28 +51,30 @@ struct Known {
 struct Suspects {
     /// Ascending.
     rows: Vec<u64>,
+    /// In the order of their first rows.
     spans: Vec<Range<u64>>,
 }
 
 thread_local! {
-    static KNOWN: RefCell<NumberMap<u64, Known>> = RefCell::new(NumberMap::default());
+    static ALL: RefCell<All> = RefCell::new(All::default());
 }
 
 /// Whether a row of a stripe is alive for every snapshot as of now. False: it may be dead, or it is not
 /// known.
 pub(super) fn is_certainly_alive(storage_id: u64, row: u64) -> bool {
     let Some(generation) = generation::of(storage_id) else { return false };
-    KNOWN.with_borrow_mut(|all| {
-        if all.len() > KEPT {
-            all.clear();
+    ALL.with_borrow_mut(|all| {
+        if all.known.len() > KEPT || all.suspects > MOST_IN_ALL {
+            *all = All::default();
         }
         let fresh = Known { generation, suspects: None, asked: 0, expected: ROWS_A_QUESTION };
-        let known = all.entry(storage_id).or_insert(fresh);
+        let known = all.known.entry(storage_id).or_insert(fresh);
         if known.generation != generation {
             (known.generation, known.suspects, known.asked) = (generation, None, 0);
         }
         if known.suspects.is_none() {
             known.read(storage_id);
+            all.suspects += known.suspects.as_ref().map_or(0, Suspects::len);
         }
         known.suspects.as_ref().is_some_and(|suspects| !suspects.contains(row))
     })
@@ -81,8 +92,8 @@ impl Known {
         }
         self.suspects = Suspects::read(storage_id, limit);
         self.expected = match &self.suspects {
-            Some(suspects) => suspects.rows.len() + suspects.spans.len(),
-            None => limit.saturating_mul(4),
+            Some(suspects) => suspects.len(),
+            None => limit.saturating_mul(4).min(MOST),
         };
     }
 }
@@ -90,6 +101,8 @@ impl Known {
 impl Suspects {
     /// None if this takes more than `limit` rows of the catalogs.
     fn read(storage_id: u64, limit: usize) -> Option<Self> {
+        // Without the catalogs nothing is known, and nothing is kept.
+        SideTable::RowProxy.oids_if_present().and(SideTable::DeleteBitmap.oids_if_present())?;
         let mut seen = 0;
         let mut rows = Vec::new();
         SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
@@ -105,7 +118,13 @@ impl Suspects {
         Some(Self { rows, spans })
     }
 
+    const fn len(&self) -> usize {
+        self.rows.len() + self.spans.len()
+    }
+
     fn contains(&self, row: u64) -> bool {
-        self.rows.binary_search(&row).is_ok() || self.spans.iter().any(|span| span.contains(&row))
+        let begun = self.spans.partition_point(|span| span.start <= row);
+        let mut near = self.spans.iter().take(begun).rev().take_while(|span| row - span.start < SPAN);
+        self.rows.binary_search(&row).is_ok() || near.any(|span| span.contains(&row))
     }
 }
