@@ -6,17 +6,18 @@
 //! its values were taken.
 //!
 //! A block belongs to its opened stripe, whose bytes never change, so nothing has to be invalidated. The
-//! bytes of all blocks together are bounded: if they are too many, all blocks are dropped. `kept_chunk` does
-//! the same for stripes that store each column apart.
+//! bytes of all blocks together are bounded. `kept_chunk` does the same for stripes that store each column
+//! apart.
 
 use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use encodings::Single;
 use stripe::{OpenedChunk, RowBlock};
 use vector::{Error, Result, Vector};
 
+use super::kept::{Cache, Keep, Life};
 use super::kept_chunk::take_each;
 use super::stripe_on_pages::{Pages, StripeHandle};
 use crate::host::relation::Open;
@@ -31,6 +32,7 @@ const DECODE_FROM: u32 = 4;
 
 /// One block.
 pub struct KeptBlock {
+    life: Life,
     block: Arc<RowBlock>,
     /// Rows that were taken so far.
     taken: Cell<u32>,
@@ -51,59 +53,47 @@ enum Column {
 #[derive(Default)]
 pub struct KeptBlocks(RefCell<Vec<Option<Rc<KeptBlock>>>>);
 
-#[derive(Default)]
-struct Cache {
-    bytes: usize,
-    stripes: Vec<Weak<StripeHandle>>,
+impl Keep for KeptBlock {
+    /// Its number.
+    type Place = u32;
+
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn forget(stripe: &StripeHandle, number: u32) {
+        if let Some(place) = stripe.blocks.0.borrow_mut().get_mut(number as usize) {
+            *place = None;
+        }
+    }
 }
 
 thread_local! {
-    static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
+    static CACHE: RefCell<Cache<KeptBlock>> = const { RefCell::new(Cache::new(BYTES)) };
 }
 
 /// A block of `stripe`, whose directory entry is `entry`.
 pub fn of(rel: Open, entry: &StripeEntry, stripe: &Rc<StripeHandle>, number: u32) -> Result<Rc<KeptBlock>> {
-    // Blocks grow as their columns are decoded, so this is looked at whether or not one is added.
-    CACHE.with_borrow_mut(Cache::stay_small);
-    let kept = &stripe.blocks.0;
-    if let Some(Some(found)) = kept.borrow().get(number as usize) {
+    if let Some(Some(found)) = stripe.blocks.0.borrow().get(number as usize) {
+        found.life.touch();
         return Ok(Rc::clone(found));
     }
     let block = stripe.reader.read_block(number, &Pages::new(rel, entry))?;
-    let mut kept = kept.borrow_mut();
-    CACHE.with_borrow_mut(|cache| {
-        cache.bytes += block.memory() + size_of::<KeptBlock>();
-        if kept.is_empty() {
-            cache.stripes.push(Rc::downgrade(stripe));
-        }
+    let read = Rc::new(KeptBlock {
+        life: Life::new(block.memory() + size_of::<KeptBlock>()),
+        block: Arc::new(block),
+        taken: Cell::new(0),
+        columns: RefCell::default(),
     });
-    let columns = RefCell::default();
-    let read = Rc::new(KeptBlock { block: Arc::new(block), taken: Cell::new(0), columns });
-    if kept.len() <= number as usize {
-        kept.resize_with(number as usize + 1, || None);
+    CACHE.with_borrow_mut(|cache| cache.add(&read, stripe, number));
+    let mut blocks = stripe.blocks.0.borrow_mut();
+    if blocks.len() <= number as usize {
+        blocks.resize_with(number as usize + 1, || None);
     }
-    if let Some(place) = kept.get_mut(number as usize) {
+    if let Some(place) = blocks.get_mut(number as usize) {
         *place = Some(Rc::clone(&read));
     }
     Ok(read)
-}
-
-impl Cache {
-    /// Whether columns may be kept open or decoded. That takes several times as much as blocks, so many
-    /// blocks that are read a few times each stay as they are stored.
-    const fn has_room(&self) -> bool {
-        self.bytes < BYTES / 2
-    }
-
-    /// Drops all blocks if there are too many.
-    fn stay_small(&mut self) {
-        if self.bytes > BYTES {
-            for stripe in self.stripes.drain(..).filter_map(|stripe| stripe.upgrade()) {
-                stripe.blocks.0.borrow_mut().clear();
-            }
-            self.bytes = 0;
-        }
-    }
 }
 
 impl KeptBlock {
@@ -163,7 +153,8 @@ impl KeptBlock {
             Column::Unread | Column::Opened(_) => often,
             Column::Read => true,
         };
-        if !pays || !CACHE.with_borrow(Cache::has_room) {
+        // Many blocks that are read a few times each stay as they are stored.
+        if !pays || !CACHE.with_borrow(Cache::is_half_empty) {
             return Ok(());
         }
         let before = if let Column::Opened(opened) = kept { opened.memory() } else { 0 };
@@ -179,7 +170,8 @@ impl KeptBlock {
             *kept = Column::Opened(opened);
             bytes
         };
-        CACHE.with_borrow_mut(|cache| cache.bytes = (cache.bytes + now).saturating_sub(before));
+        let more = now.cast_signed() - before.cast_signed();
+        CACHE.with_borrow_mut(|cache| cache.resize(&self.life, more));
         Ok(())
     }
 }

@@ -9,13 +9,14 @@
 //! bytes of all chunks together are bounded. Scans do not use this cache.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use encodings::{Chunk, Single};
 use stripe::{OpenedChunk, OwnedChunk};
 use vector::{Error, LogicalType, Result, Vector};
 
+use super::kept::{Cache, Keep, Life};
 use super::stripe_on_pages::{Pages, StripeHandle};
 use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
@@ -34,8 +35,7 @@ const FEW: usize = 4;
 /// index names are in many chunks, and fetching them waits for memory.
 #[repr(C)]
 pub struct KeptChunk {
-    /// Time of the last use.
-    used: Cell<u64>,
+    life: Life,
     rows: u32,
     /// The chunk is decoded once this many values were taken one by one.
     many: u32,
@@ -45,10 +45,19 @@ pub struct KeptChunk {
     stored: Arc<OwnedChunk>,
     /// Values taken one by one.
     taken: Cell<u32>,
-    /// About how much memory it takes.
-    bytes: Cell<usize>,
-    /// Whether it is still in the cache.
-    kept: Cell<bool>,
+}
+
+impl Keep for KeptChunk {
+    /// Column, and number of the chunk.
+    type Place = (usize, u32);
+
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn forget(stripe: &StripeHandle, (column, number): Self::Place) {
+        stripe.kept.set(column, number, None);
+    }
 }
 
 /// The chunks of a stripe that are kept, by column and number.
@@ -71,24 +80,8 @@ impl KeptChunks {
     }
 }
 
-/// The place that keeps a chunk.
-struct Keeper {
-    chunk: Rc<KeptChunk>,
-    stripe: Weak<StripeHandle>,
-    column: usize,
-    number: u32,
-}
-
-#[derive(Default)]
-struct Cache {
-    chunks: Vec<Keeper>,
-    bytes: usize,
-}
-
 thread_local! {
-    static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
-    /// Counts the look-ups.
-    static CLOCK: Cell<u64> = const { Cell::new(0) };
+    static CACHE: RefCell<Cache<KeptChunk>> = const { RefCell::new(Cache::new(BYTES)) };
 }
 
 /// A column chunk of `stripe`, whose directory entry is `entry`. Its number is one of
@@ -100,10 +93,8 @@ pub fn of(
     column: usize,
     chunk: u32,
 ) -> Result<Rc<KeptChunk>> {
-    let now = CLOCK.get() + 1;
-    CLOCK.set(now);
     if let Some(found) = stripe.kept.get(column, chunk) {
-        found.used.set(now);
+        found.life.touch();
         return Ok(found);
     }
     let pages = Pages::new(rel, entry);
@@ -115,22 +106,15 @@ pub fn of(
     // An opened chunk keeps up to one number for each row: where texts begin, or which shape documents have.
     let bytes = stored.len() + size_of::<KeptChunk>() + stored.rows() as usize * size_of::<u32>();
     let kept = Rc::new(KeptChunk {
-        used: Cell::new(now),
+        life: Life::new(bytes),
         rows: stored.rows(),
         many,
         decoded: OnceCell::new(),
         opened: RefCell::new(None),
         stored: Arc::new(stored),
         taken: Cell::new(0),
-        bytes: Cell::new(bytes),
-        kept: Cell::new(true),
     });
-    CACHE.with_borrow_mut(|cache| {
-        cache.make_room(bytes);
-        cache.bytes += bytes;
-        let (chunk, stripe, number) = (Rc::clone(&kept), Rc::downgrade(stripe), chunk);
-        cache.chunks.push(Keeper { chunk, stripe, column, number });
-    });
+    CACHE.with_borrow_mut(|cache| cache.add(&kept, stripe, (column, chunk)));
     stripe.kept.set(column, chunk, Some(Rc::clone(&kept)));
     Ok(kept)
 }
@@ -174,14 +158,8 @@ impl KeptChunk {
     fn decode(&self) -> Result<&Vector> {
         let vector = self.stored.decode(&ServerCodecs)?;
         self.opened.take();
-        let more = vector.bytes();
-        CACHE.with_borrow_mut(|cache| {
-            cache.make_room(more);
-            self.bytes.set(self.bytes.get() + more);
-            if self.kept.get() {
-                cache.bytes += more;
-            }
-        });
+        let more = vector.bytes().cast_signed();
+        CACHE.with_borrow_mut(|cache| cache.resize(&self.life, more));
         Ok(self.decoded.get_or_init(|| vector))
     }
 
@@ -215,26 +193,4 @@ pub(super) fn take_each(
         (0..rest.len()).for_each(|at| use_value(Single::Of(&taken, at)));
     }
     Ok(())
-}
-
-impl Cache {
-    /// Drops chunks until `bytes` more fit: those whose stripe was closed, which nobody finds again, and
-    /// those that were used longest ago, half of them at once.
-    fn make_room(&mut self, bytes: usize) {
-        while self.bytes + bytes > BYTES && !self.chunks.is_empty() {
-            let mut ages: Vec<u64> = self.chunks.iter().map(|keeper| keeper.chunk.used.get()).collect();
-            let middle = ages.len() / 2;
-            let (_, &mut median, _) = ages.select_nth_unstable(middle);
-            self.chunks.retain(|Keeper { chunk, stripe, column, number }| {
-                chunk.kept.set(chunk.used.get() > median && stripe.strong_count() > 0);
-                if !chunk.kept.get()
-                    && let Some(stripe) = stripe.upgrade()
-                {
-                    stripe.kept.set(*column, *number, None);
-                }
-                chunk.kept.get()
-            });
-            self.bytes = self.chunks.iter().map(|keeper| keeper.chunk.bytes.get()).sum();
-        }
-    }
 }
