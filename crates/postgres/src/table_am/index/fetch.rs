@@ -15,11 +15,12 @@ use crate::host::memory;
 use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
-use crate::storage::change::row_proxy::{self, Tombstones};
+use crate::storage::change::row_proxy;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries;
 use crate::storage::file::{metapage, tid};
 use crate::table_am::read::cold_fetch::ColdFetch;
+use crate::table_am::read::finder::{Finder, Found};
 use crate::table_am::read::locate::{Located, holds_page_lock, judges_by_now, locate};
 use crate::table_am::read::{cold_rows, moved, own_writes};
 
@@ -37,113 +38,7 @@ struct Fetch {
 #[derive(Default)]
 struct Cold {
     rows: Option<ColdFetch>,
-    known: Known,
-    dead: Dead,
-}
-
-/// Stripes found so far.
-#[derive(Default)]
-struct Known {
-    /// Ordered by their rows.
-    stripes: Vec<StripeEntry>,
-    /// The snapshot that sees them.
-    to: Option<Seen>,
-}
-
-/// What is known of dead rows.
-#[derive(Default)]
-struct Dead {
-    /// All dead rows, and the snapshot to which they are dead. The inner None means that they are too many to
-    /// be kept.
-    all: Option<(Seen, Option<Tombstones>)>,
-    /// How many rows were asked for so far.
-    asked: u32,
-}
-
-/// Up to this many proxies are read at once, instead of looking up single rows.
-const FEW: usize = 64;
-
-/// All proxies are read from this many rows on, so not for a look-up by primary key. If they are few, reading
-/// all costs no more than looking for those of one row.
-const SEVERAL: u32 = 2;
-
-impl Known {
-    /// The stripe of a row, if it was found before.
-    fn find(&self, row: u64, seen: Seen) -> Option<&StripeEntry> {
-        if self.to != Some(seen) {
-            return None;
-        }
-        let after = self.stripes.partition_point(|entry| entry.first_row <= row);
-        self.stripes.get(after.checked_sub(1)?).filter(|entry| entry.covers(row))
-    }
-
-    /// Remembers a stripe that a snapshot sees. The stripes of one snapshot do not overlap.
-    fn remember(&mut self, entry: &StripeEntry, seen: Seen) {
-        if self.to != Some(seen) {
-            self.stripes.clear();
-            self.to = Some(seen);
-        }
-        let at = self.stripes.partition_point(|known| known.first_row <= entry.first_row);
-        self.stripes.insert(at, entry.clone());
-    }
-}
-
-impl Dead {
-    /// Whether a row of a visible stripe is alive for the snapshot.
-    ///
-    /// # Safety
-    /// The snapshot is live.
-    unsafe fn is_there(
-        &mut self,
-        rel: Open,
-        storage_id: u64,
-        row: u64,
-        snapshot: Snapshot,
-        seen: Option<Seen>,
-    ) -> bool {
-        // SAFETY: the snapshot is live. What an MVCC snapshot sees of the proxies does not change, unless an
-        // earlier command of this transaction is suspended and goes on (docs/limitations.md).
-        unsafe {
-            let Some(seen) = seen.filter(|_| !predicate_locks::is_serializable()) else {
-                return row_proxy::is_there(rel, storage_id, row, snapshot);
-            };
-            self.asked = self.asked.saturating_add(1);
-            if self.asked < SEVERAL {
-                return row_proxy::is_there(rel, storage_id, row, snapshot);
-            }
-            if self.all.as_ref().is_none_or(|(when, _)| *when != seen) {
-                self.all = Some((seen, row_proxy::tombstones(rel, storage_id, snapshot, FEW)));
-            }
-            match &mut self.all {
-                Some((_, Some(few))) => !few.contains(row),
-                _ => row_proxy::is_there(rel, storage_id, row, snapshot),
-            }
-        }
-    }
-}
-
-/// What tells one MVCC snapshot from another.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    snapshot: Snapshot,
-    xmin: u32,
-    xmax: u32,
-    cid: u32,
-}
-
-impl Seen {
-    /// The identity of a snapshot. None for snapshots whose answer may change from call to call.
-    unsafe fn of(snapshot: Snapshot) -> Option<Self> {
-        // SAFETY: the snapshot is live for the call.
-        unsafe {
-            ((*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC).then(|| Self {
-                snapshot,
-                xmin: (*snapshot).xmin.into_inner(),
-                xmax: (*snapshot).xmax.into_inner(),
-                cid: (*snapshot).curcid,
-            })
-        }
-    }
+    finder: Finder,
 }
 
 /// `index_fetch_begin`.
@@ -306,28 +201,12 @@ unsafe fn fetch_cold(
                 return is_there_now(rel, tid, row, snapshot, slot);
             }
         }
-        let Cold { rows, known, dead } = &mut *cold_of(scan.cast::<Fetch>());
-        let seen = Seen::of(snapshot);
-        let located;
-        let entry = if let Some(entry) = seen.and_then(|seen| known.find(row, seen)) {
-            entry
-        } else {
-            match locate(rel, row, snapshot, slot) {
-                Located::Stored(entry) => located = entry,
-                Located::Answered => return true,
-                Located::Nowhere => return false,
-            }
-            if let Some(seen) = seen {
-                known.remember(&located, seen);
-            }
-            &located
+        let Cold { rows, finder } = &mut *cold_of(scan.cast::<Fetch>());
+        let entry = match finder.find(rel, tid, row, snapshot, slot) {
+            Found::There(entry) => entry,
+            Found::Answered => return true,
+            Found::Nowhere => return false,
         };
-        predicate_locks::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
-        if !dead.is_there(rel, entry.storage_id, row, snapshot, seen)
-            || !moved::is_cold_there(rel, entry, row, snapshot)
-        {
-            return false;
-        }
         put(rel, rows, (entry, row), snapshot, slot);
         true
     }

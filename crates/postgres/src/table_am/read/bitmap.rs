@@ -9,23 +9,24 @@
 use std::ops::Range;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, TableScanDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, BlockNumber, TableScanDesc, TupleTableSlot};
 
 use super::cold_fetch::ColdFetch;
+use super::finder::{Finder, Found};
 use super::moved;
 use super::scan::{self, Scan};
 use crate::compat::{BitmapBlocks, BitmapState};
 use crate::host::heap_am::heap;
-use crate::host::predicate_locks;
 use crate::host::relation::Open;
-use crate::storage::change::row_proxy;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::tid;
 
 /// What a bitmap scan keeps between calls.
-#[derive(Default)]
 pub struct State {
-    /// For each wanted row of the block, the stripe's position in the scan and the row within the stripe.
+    finder: Finder,
+    /// The stripes that rows of the block are in.
+    stripes: Vec<StripeEntry>,
+    /// For each wanted row of the block, the stripe's position in `stripes` and the row within the stripe.
     rows: Vec<(usize, u32)>,
     next: usize,
     /// Which of `rows` are loaded.
@@ -33,6 +34,29 @@ pub struct State {
     /// The fetcher for blocks whose rows are taken as they are, and the one for blocks whose condition is
     /// rechecked.
     fetch: [Option<Box<ColdFetch>>; 2],
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            finder: Finder::of_ascending_rows(),
+            stripes: Vec::new(),
+            rows: Vec::new(),
+            next: 0,
+            loaded: 0..0,
+            fetch: [None, None],
+        }
+    }
+}
+
+impl State {
+    /// Leaves the block that the scan stands in. What was found so far is kept for the next ones.
+    pub(super) fn leave_block(&mut self) {
+        self.stripes.clear();
+        self.rows.clear();
+        self.next = 0;
+        self.loaded = 0..0;
+    }
 }
 
 /// The callbacks of a bitmap scan.
@@ -60,33 +84,26 @@ impl BitmapBlocks for Blocks {
     unsafe fn begin(scan: TableScanDesc, block: BlockNumber, rows: Option<&[u16]>) -> bool {
         // SAFETY: the scan is ours.
         unsafe {
-            let ours = scan.cast::<Scan>();
-            scan::survey(ours);
-            let state = Scan::state(ours);
-            state.bitmap.rows.clear();
-            state.bitmap.next = 0;
-            state.bitmap.loaded = 0..0;
+            let state = &mut Scan::state(scan.cast::<Scan>()).bitmap;
+            state.leave_block();
             let snapshot = (*scan).rs_snapshot;
             let rel = Open::of((*scan).rs_rd);
-            let serializable = predicate_locks::serializable_reads(rel, snapshot);
             let mut take = |offset: u16| {
                 let mut place = tid::tid(block, offset);
                 let Some(row) = tid::row_of(place) else { return };
-                let Some((at, position)) = stripe_of(&state.stripes, row) else { return };
-                let there = if serializable {
-                    is_there(rel, &state.stripes[at], row, &raw mut place, snapshot)
-                } else {
-                    !state.tombstones.contains(row)
-                };
-                if there {
-                    state.bitmap.rows.push((at, position));
+                let found = state.finder.find(rel, &raw mut place, row, snapshot, std::ptr::null_mut());
+                let Found::There(entry) = found else { return };
+                if state.stripes.last().is_none_or(|last| last.first_row != entry.first_row) {
+                    state.stripes.push(entry.clone());
                 }
+                // A stripe's rows are numbered with 32 bits.
+                state.rows.push((state.stripes.len() - 1, (row - entry.first_row) as u32));
             };
             match rows {
                 Some(rows) => rows.iter().copied().for_each(&mut take),
                 None => (1..=tid::ROWS_PER_BLOCK as u16).for_each(&mut take),
             }
-            !state.bitmap.rows.is_empty()
+            !state.rows.is_empty()
         }
     }
 
@@ -101,29 +118,6 @@ impl BitmapBlocks for Blocks {
     }
 }
 
-/// Which of these stripes has the row, and where in it.
-fn stripe_of(stripes: &[StripeEntry], row: u64) -> Option<(usize, u32)> {
-    let at = stripes.partition_point(|entry| entry.first_row <= row).checked_sub(1)?;
-    let entry = stripes.get(at).filter(|entry| entry.covers(row))?;
-    Some((at, u32::try_from(row - entry.first_row).ok()?))
-}
-
-/// Whether a serializable reader sees a row of a stripe, on which it leaves its lock.
-unsafe fn is_there(
-    rel: Open,
-    entry: &StripeEntry,
-    row: u64,
-    place: *mut ItemPointerData,
-    snapshot: pg_sys::Snapshot,
-) -> bool {
-    // SAFETY: the snapshot is the scan's, the place the caller's.
-    unsafe {
-        predicate_locks::predicate_lock_tid(rel, place, snapshot, pg_sys::InvalidTransactionId);
-        row_proxy::is_there(rel, entry.storage_id, row, snapshot)
-            && moved::is_cold_there(rel, entry, row, snapshot)
-    }
-}
-
 /// Not inlined, for the reason that `scan::scan_getnextslot_slow` gives.
 #[inline(never)]
 #[pg_guard]
@@ -135,8 +129,7 @@ unsafe extern "C-unwind" fn next_cold_tuple(
     // SAFETY: the scan is ours.
     unsafe {
         let ours = scan.cast::<Scan>();
-        let state = Scan::state(ours);
-        let bitmap = &mut state.bitmap;
+        let bitmap = &mut Scan::state(ours).bitmap;
         let Some(&(stripe, _)) = bitmap.rows.get(bitmap.next) else { return false };
         let rel = (*scan).rs_rd;
         let fetch = bitmap.fetch[usize::from(recheck)].get_or_insert_with(|| {
@@ -147,7 +140,7 @@ unsafe extern "C-unwind" fn next_cold_tuple(
             })
         });
         if !bitmap.loaded.contains(&bitmap.next) {
-            let Some(entry) = state.stripes.get(stripe) else { return false };
+            let Some(entry) = bitmap.stripes.get(stripe) else { return false };
             let rest = bitmap.rows.get(bitmap.next..).unwrap_or_default();
             let rest: Vec<u32> =
                 rest.iter().take_while(|(at, _)| *at == stripe).map(|&(_, row)| row).collect();

@@ -217,7 +217,7 @@ pub unsafe extern "C-unwind" fn scan_rescan(
             state.surveyed = false;
         }
         state.sample = Default::default();
-        state.bitmap = Default::default();
+        state.bitmap.leave_block();
         compat::restart_bitmap(&mut (*ours).bitmap);
         (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
         heap_guarded!(scan_rescan((*ours).heap, key, set_params, allow_strategy, false, allow_pagemode));

@@ -35,6 +35,7 @@ mod visibility;
 pub use change::{Outcome, Pinned, Replaced, bury, insert_buried, lock};
 pub use dead_to_all::DeadToAll;
 pub use make::forget;
+pub use suspects::is_certainly_alive;
 pub use unused::remove_unused;
 pub use visibility::{Tombstones, buried, count, dying, for_each_dead, is_there, latest, tombstones};
 

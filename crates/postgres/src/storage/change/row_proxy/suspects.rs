@@ -1,6 +1,6 @@
 //! Which rows may be dead, kept per backend, so that most look-ups of single rows ask no catalog.
 //!
-//! Called by `visibility::is_there` before it walks. For a storage id this keeps the rows that any tombstone
+//! Called by `visibility::is_there` before it walks, and before tombstones of many rows are read. For a storage id this keeps the rows that any tombstone
 //! names, and the spans of all delete bitmaps, whoever sees them. A row that is not among them is alive for
 //! every snapshot, while the generation is the same (`catalog::generation`). Live proxies do not count: a row
 //! that is only locked is there.
@@ -59,9 +59,12 @@ thread_local! {
     static ALL: RefCell<All> = RefCell::new(All::default());
 }
 
-/// Whether a row of a stripe is alive for every snapshot as of now. False: it may be dead, or it is not
-/// known.
-pub(super) fn is_certainly_alive(storage_id: u64, row: u64) -> bool {
+/// Whether a row of a stripe is alive for every snapshot as of now, and this backend has not marked it to be
+/// deleted in bulk. False: it may be dead, or it is not known.
+pub fn is_certainly_alive(storage_id: u64, row: u64) -> bool {
+    if delete_bitmap::marked_by(storage_id, row).is_some() {
+        return false;
+    }
     let Some(generation) = generation::of(storage_id) else { return false };
     ALL.with_borrow_mut(|all| {
         if all.known.len() > KEPT || all.suspects > MOST_IN_ALL {

@@ -234,9 +234,7 @@ pub unsafe fn is_there(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot)
         if sees_all(snapshot) || loading || SideTable::RowProxy.oids_if_present().is_none() {
             return true;
         }
-        if delete_bitmap::marked_by(storage_id, row).is_none()
-            && suspects::is_certainly_alive(storage_id, row)
-        {
+        if suspects::is_certainly_alive(storage_id, row) {
             return true;
         }
         if delete_bitmap::is_dead(rel, storage_id, row, snapshot) {
