@@ -1,5 +1,5 @@
-"""What small queries cost beside heap: single rows by key, counts and joins of small tables, hot rows and
-cold ones.
+"""What small queries cost beside heap: single rows and scattered rows by key, counts and joins of small
+tables, hot rows and cold ones.
 
 Called by scripts/bench.sh small. pgbench asks each question of heap and of colcompress in turns, in the
 simple and in the prepared protocol, RUNS (7) times, each after a restart of the server. Printed are medians
@@ -51,10 +51,14 @@ VACUUM ANALYZE few;
 VACUUM ANALYZE others;
 """
 
+SCATTERED = "SELECT * FROM {{schema}}.items WHERE id = ANY (ARRAY(SELECT 1 + (random() * ({{rows}} - 1))::int FROM generate_series(1, {count})));\n"
+
 QUERIES = {
     "key": ("one column by primary key", "\\set id random(1, {rows})\nSELECT amount FROM {schema}.items WHERE id = :id;\n"),
     "row": ("a whole row by primary key", "\\set id random(1, {rows})\nSELECT * FROM {schema}.items WHERE id = :id;\n"),
     "owner": ("100 rows by another index", "\\set id random(0, 999)\nSELECT sum(amount) FROM {schema}.items WHERE owner = :id;\n"),
+    "rows": ("100 scattered whole rows by primary key", SCATTERED.format(count=100)),
+    "many": ("1,000 scattered whole rows by primary key", SCATTERED.format(count=1000)),
     "count": ("count(*) of 200 rows", "SELECT count(*) FROM {schema}.few;\n"),
     "group": ("GROUP BY of 200 rows", "SELECT v, count(*) FROM {schema}.few GROUP BY v;\n"),
     "join": ("join of two tables of 200 rows", "SELECT name, w FROM {schema}.few JOIN {schema}.others ON few.id = few_id WHERE v = 3;\n"),
