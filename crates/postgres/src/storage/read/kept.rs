@@ -1,7 +1,7 @@
 //! What a backend keeps from one look-up of single rows to the next, bounded in bytes.
 //!
-//! `kept_chunk` and `kept_block` each have such a cache. What is kept belongs to an opened stripe, which finds
-//! it by its place. The cache knows all of them, and takes those away that were used longest ago.
+//! `kept_chunk` and `kept_block` each have such a cache. What is kept belongs to an opened stripe, which
+//! finds it by its place. The cache knows all of them, and takes those away that were used longest ago.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};

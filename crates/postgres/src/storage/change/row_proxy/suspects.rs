@@ -1,9 +1,9 @@
 //! Which rows may be dead, kept per backend, so that most look-ups of single rows ask no catalog.
 //!
-//! Called by `visibility::is_there` before it walks, and before tombstones of many rows are read. For a storage id this keeps the rows that any tombstone
-//! names, and the spans of all delete bitmaps, whoever sees them. A row that is not among them is alive for
-//! every snapshot, while the generation is the same (`catalog::generation`). Live proxies do not count: a row
-//! that is only locked is there.
+//! Called by `visibility::is_there` before it walks, and before tombstones of many rows are read. For a
+//! storage id this keeps the rows that any tombstone names, and the spans of all delete bitmaps, whoever sees
+//! them. A row that is not among them is alive for every snapshot, while the generation is the same
+//! (`catalog::generation`). Live proxies do not count: a row that is only locked is there.
 //!
 //! What is kept is read again once it has become old, if that pays: after so many questions that what has to
 //! be read is a fraction of what they cost.
