@@ -13,13 +13,17 @@ use super::moved;
 use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy::{self, Tombstones};
-use crate::storage::directory::StripeEntry;
+use crate::storage::directory::{StripeEntry, entries};
 
 /// Up to this many proxies are read at once, instead of looking up single rows in any order.
 const FEW: usize = 64;
 /// For so many rows the backend's memory is asked whether they may be dead. From then on it costs no more to
 /// read all tombstones, if they are few.
 const SEVERAL: u32 = 64;
+
+/// After so many rows without a stripe the whole directory is read. Each costs walks over its index, and all
+/// entries of an index may be of stripes that a mover has replaced, until the next VACUUM.
+const MISSES: u32 = 64;
 
 /// Finds rows.
 #[derive(Default)]
@@ -62,11 +66,19 @@ impl Finder {
         unsafe {
             let seen = Seen::of(snapshot);
             if seen.is_none_or(|seen| self.known.find(row, seen).is_none()) {
+                if seen.is_some_and(|seen| self.known.are_all(seen)) {
+                    return Found::Nowhere;
+                }
                 match (locate(rel, row, snapshot, slot), seen) {
                     (Located::Stored(entry), Some(seen)) => self.known.remember(entry, seen),
                     (Located::Stored(entry), None) => self.last = Some(entry),
                     (Located::Answered, _) => return Found::Answered,
-                    (Located::Nowhere, _) => return Found::Nowhere,
+                    (Located::Nowhere, seen) => {
+                        if let Some(seen) = seen {
+                            self.known.miss(rel, snapshot, seen);
+                        }
+                        return Found::Nowhere;
+                    }
                 }
             }
             let entry = match seen {
@@ -89,6 +101,10 @@ struct Known {
     stripes: Vec<StripeEntry>,
     /// The snapshot that sees them.
     to: Option<Seen>,
+    /// Rows of no stripe that were asked for.
+    misses: u32,
+    /// There are no others.
+    are_all: bool,
 }
 
 /// What is known of dead rows.
@@ -115,12 +131,36 @@ impl Known {
 
     /// Remembers a stripe that a snapshot sees. The stripes of one snapshot do not overlap.
     fn remember(&mut self, entry: StripeEntry, seen: Seen) {
-        if self.to != Some(seen) {
-            self.stripes.clear();
-            self.to = Some(seen);
-        }
+        self.turn_to(seen);
         let at = self.stripes.partition_point(|known| known.first_row <= entry.first_row);
         self.stripes.insert(at, entry);
+    }
+
+    /// Whether all stripes are known that the snapshot sees.
+    fn are_all(&self, seen: Seen) -> bool {
+        self.are_all && self.to == Some(seen)
+    }
+
+    /// Notes that the snapshot sees no stripe with a row.
+    ///
+    /// # Safety
+    /// The snapshot is live.
+    unsafe fn miss(&mut self, rel: Open, snapshot: Snapshot, seen: Seen) {
+        self.turn_to(seen);
+        self.misses += 1;
+        // A serializable reader conflicts with the writers of the rows that it misses, and with no others.
+        if self.misses >= MISSES && !predicate_locks::is_serializable() {
+            // SAFETY: the caller's promise.
+            self.stripes = unsafe { entries::survey(rel, snapshot, false) }.visible;
+            self.are_all = true;
+        }
+    }
+
+    /// Forgets what another snapshot sees.
+    fn turn_to(&mut self, seen: Seen) {
+        if self.to != Some(seen) {
+            *self = Self { to: Some(seen), ..Self::default() };
+        }
     }
 }
 
