@@ -125,8 +125,15 @@ impl BlockIndex {
     }
 }
 
-/// The place of a column's piece in a block whose first byte is byte `at` of the stripe.
-pub fn piece(block: &[u8], at: u64, column: usize, columns: usize) -> Result<Section> {
+/// The most bytes of a block's header.
+pub const fn header_bytes(columns: usize) -> u64 {
+    1 + columns as u64 * 8
+}
+
+/// The place of a column's piece in a block that lies at `place` in the stripe. `block` has at least its
+/// header.
+pub fn piece(block: &[u8], place: &Range<u64>, column: usize, columns: usize) -> Result<Section> {
+    let at = place.start;
     let bad = || Error::corrupt(format!("the header of the block at {at}"));
     let width = match block.first() {
         Some(2) => 2,
@@ -146,7 +153,7 @@ pub fn piece(block: &[u8], at: u64, column: usize, columns: usize) -> Result<Sec
         Some(before) => entry(before).ok_or_else(bad)?.0,
         None => 0,
     };
-    match start <= end && first + end <= block.len() as u64 {
+    match start <= end && first + end <= place.end - at {
         true => Ok(Section { range: at + first + start..at + first + end, checksum: sum }),
         false => Err(bad()),
     }

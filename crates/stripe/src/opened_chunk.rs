@@ -17,15 +17,21 @@ pub(crate) enum Source {
     /// A chunk of one piece.
     Chunk(Arc<OwnedChunk>),
     /// A column's piece in a row block. Its checksum was compared.
-    Block { block: Arc<RowBlock>, logical: LogicalType, piece: Range<usize>, shared: Arc<SharedColumn> },
+    Block {
+        block: Arc<RowBlock>,
+        column: usize,
+        logical: LogicalType,
+        piece: Range<usize>,
+        shared: Arc<SharedColumn>,
+    },
 }
 
 impl Source {
     fn open<'a>(&'a self, codecs: &'a dyn BlockCodecs) -> Result<Chunk<'a>> {
         match self {
             Self::Chunk(stored) => stored.open(codecs),
-            Self::Block { block, logical, piece, shared } => {
-                Chunk::open(*logical, block.rows(), block.part(piece.clone()), shared, codecs)
+            Self::Block { block, column, logical, piece, shared } => {
+                Chunk::open(*logical, block.rows(), block.part(*column, piece.clone()), shared, codecs)
             }
         }
     }

@@ -161,10 +161,14 @@ impl StripeReader {
     }
 
     /// The bytes that have to be read for one column chunk, for prefetching. Columns share those of row
-    /// blocks.
+    /// blocks. None of wide blocks are named, as most columns read little of them.
     pub fn chunk_range(&self, column: usize, chunk: u32, bytes: &dyn StripeBytes) -> Result<Range<u64>> {
         match &self.footer.blocks {
-            Some(blocks) => self.index(blocks, bytes)?.range(&self.blocks_of(blocks, chunk)?),
+            Some(blocks) => {
+                let numbers = self.blocks_of(blocks, chunk)?;
+                let all = self.index(blocks, bytes)?.range(&numbers)?;
+                Ok(if is_wide(&all, &numbers) { all.start..all.start } else { all })
+            }
             None => Ok(self.chunk(column, chunk, bytes)?.data.range.clone()),
         }
     }
@@ -293,12 +297,15 @@ impl StripeReader {
         let Some(blocks) = &self.footer.blocks else { return Ok(Vec::new()) };
         let index = self.index(blocks, bytes)?;
         let all = index.range(&numbers)?;
+        if is_wide(&all, &numbers) {
+            return numbers.map(|number| self.piece_alone(column, number, bytes)).collect();
+        }
         let source = self.bytes_of_blocks(&all, bytes)?;
         let within = |place: u64| usize::try_from(place.saturating_sub(all.start)).unwrap_or(usize::MAX);
         let piece = |number: u32| {
             let range = index.range(&(number..number + 1))?;
             let block = source.get(within(range.start)..within(range.end)).unwrap_or(&[]);
-            let section = blocks::piece(block, range.start, column, self.columns.len())?;
+            let section = blocks::piece(block, &range, column, self.columns.len())?;
             let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
             Ok(Piece {
                 rows: rows.end - rows.start,
@@ -309,6 +316,20 @@ impl StripeReader {
             })
         };
         numbers.map(piece).collect()
+    }
+
+    /// A column's piece in one block, without the bytes of the other columns.
+    fn piece_alone(&self, column: usize, number: u32, bytes: &dyn StripeBytes) -> Result<Piece> {
+        let Some(blocks) = &self.footer.blocks else {
+            return Err(Error::InvalidInput("a stripe without row blocks".into()));
+        };
+        let place = self.index(blocks, bytes)?.range(&(number..number + 1))?;
+        let header = place.start..place.end.min(place.start + blocks::header_bytes(self.columns.len()));
+        let section = blocks::piece(&read_range(&header, bytes)?, &place, column, self.columns.len())?;
+        let source = Arc::new(read_range(&section.range, bytes)?);
+        let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
+        let (rows, range) = (rows.end - rows.start, 0..source.len());
+        Ok(Piece { rows, source, range, section, is_short: true })
     }
 
     /// These bytes, which other columns may have asked for just now.
@@ -388,6 +409,15 @@ impl StripeReader {
             Error::InvalidInput(format!("chunk {chunk} of a column of {} chunks", footer.chunks.len()))
         })
     }
+}
+
+/// Blocks with more bytes than this on average are wide: their rows have large values, and a query that looks
+/// at other columns must not read them. In blocks of the usual size the pieces of a column lie so near each
+/// other that all is read at once.
+const WIDE: u64 = 32 << 10;
+
+pub(crate) const fn is_wide(all: &Range<u64>, numbers: &Range<u32>) -> bool {
+    all.end - all.start > WIDE * (numbers.end - numbers.start) as u64
 }
 
 pub(crate) fn position(column: usize) -> Option<u32> {

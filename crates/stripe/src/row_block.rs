@@ -1,26 +1,30 @@
 //! Single row blocks, for look-ups of single rows.
 //!
-//! Called by a host that keeps blocks between look-ups. A block is read once for all columns. Each column's
-//! piece is verified and opened when it is asked for, and a piece that is asked for often is kept open.
+//! Called by a host that keeps blocks between look-ups. A block is read once for all columns, but of a wide
+//! block each column is read when it is asked for. Each column's piece is verified and opened when it is
+//! asked for, and a piece that is asked for often is kept open.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use encodings::{BlockCodecs, Chunk};
 use vector::{Error, LogicalType, Result};
 
 use crate::blocks;
 use crate::opened_chunk::{OpenedChunk, Source};
-use crate::reader::{StripeBytes, StripeReader, position, read_range};
+use crate::reader::{StripeBytes, StripeReader, is_wide, position, read_range};
 use crate::writer::rows_of_chunk;
 
 /// A row block that was read.
 #[derive(Debug)]
 pub struct RowBlock {
     number: u32,
-    /// Its first byte in the stripe.
-    start: u64,
+    /// Where it lies in the stripe.
+    place: Range<u64>,
+    /// All of it, or at least the header.
     bytes: Vec<u8>,
+    /// Of a wide block: the columns that were read.
+    parts: Vec<OnceLock<Vec<u8>>>,
     rows: u32,
 }
 
@@ -30,14 +34,18 @@ impl RowBlock {
         self.rows
     }
 
-    /// Some of its bytes.
-    pub(crate) fn part(&self, range: Range<usize>) -> &[u8] {
-        self.bytes.get(range).unwrap_or_default()
+    /// The bytes of a column that was read. In a block that is not wide they are these of its bytes.
+    pub(crate) fn part(&self, column: usize, range: Range<usize>) -> &[u8] {
+        match self.parts.get(column) {
+            Some(part) => part.get().map_or(&[], Vec::as_slice),
+            None => self.bytes.get(range).unwrap_or_default(),
+        }
     }
 
-    /// Memory, in bytes.
-    pub const fn memory(&self) -> usize {
-        self.bytes.capacity() + size_of::<Self>()
+    /// Memory, in bytes. It grows as columns of a wide block are read.
+    pub fn memory(&self) -> usize {
+        let parts: usize = self.parts.iter().filter_map(OnceLock::get).map(Vec::capacity).sum();
+        size_of::<Self>() + self.bytes.capacity() + self.parts.len() * size_of::<OnceLock<Vec<u8>>>() + parts
     }
 }
 
@@ -50,14 +58,17 @@ impl StripeReader {
         let Some(blocks) = &self.footer.blocks else {
             return Err(Error::InvalidInput("a stripe without row blocks".into()));
         };
-        let range = self.index(blocks, bytes)?.range(&(number..number.saturating_add(1)))?;
+        let numbers = number..number.saturating_add(1);
+        let place = self.index(blocks, bytes)?.range(&numbers)?;
         let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
-        Ok(RowBlock {
-            number,
-            start: range.start,
-            bytes: read_range(&range, bytes)?,
-            rows: rows.end - rows.start,
-        })
+        let mut parts = Vec::new();
+        let mut read = place.clone();
+        if is_wide(&place, &numbers) {
+            parts.resize_with(self.column_count(), OnceLock::new);
+            read.end = place.end.min(place.start + blocks::header_bytes(self.column_count()));
+        }
+        let bytes = read_range(&read, bytes)?;
+        Ok(RowBlock { number, place, bytes, parts, rows: rows.end - rows.start })
     }
 
     /// A column's values in a block of this stripe, checked against their checksum. `bytes` is asked for what
@@ -70,8 +81,8 @@ impl StripeReader {
         codecs: &'a dyn BlockCodecs,
     ) -> Result<Chunk<'a>> {
         let shared = self.shared(column, bytes, codecs)?;
-        let (logical, piece) = self.verified_piece(block, column)?;
-        Chunk::open(logical, block.rows, block.part(piece), shared, codecs)
+        let (logical, piece) = self.verified_piece(block, column, bytes)?;
+        Chunk::open(logical, block.rows, block.part(column, piece), shared, codecs)
             .map_err(|error| self.located(block, column, error))
     }
 
@@ -84,18 +95,28 @@ impl StripeReader {
         codecs: &'static dyn BlockCodecs,
     ) -> Result<OpenedChunk> {
         let shared = Arc::clone(self.shared(column, bytes, codecs)?);
-        let (logical, piece) = self.verified_piece(block, column)?;
-        let source = Source::Block { block: Arc::clone(block), logical, piece, shared };
+        let (logical, piece) = self.verified_piece(block, column, bytes)?;
+        let source = Source::Block { block: Arc::clone(block), column, logical, piece, shared };
         OpenedChunk::open(source, codecs).map_err(|error| self.located(block, column, error))
     }
 
     /// Type and place of a column's piece in a block, whose bytes match their checksum.
-    fn verified_piece(&self, block: &RowBlock, column: usize) -> Result<(LogicalType, Range<usize>)> {
+    fn verified_piece(
+        &self,
+        block: &RowBlock,
+        column: usize,
+        bytes: &dyn StripeBytes,
+    ) -> Result<(LogicalType, Range<usize>)> {
         let find = || {
-            let section = blocks::piece(&block.bytes, block.start, column, self.column_count())?;
-            let within = |place: u64| usize::try_from(place - block.start).unwrap_or(usize::MAX);
+            let section = blocks::piece(&block.bytes, &block.place, column, self.column_count())?;
+            if let Some(part) = block.parts.get(column)
+                && part.get().is_none()
+            {
+                let _ = part.set(read_range(&section.range, bytes)?);
+            }
+            let within = |place: u64| usize::try_from(place - block.place.start).unwrap_or(usize::MAX);
             let piece = within(section.range.start)..within(section.range.end);
-            let sum = blocks::short_checksum(block.part(piece.clone()), section.range.start);
+            let sum = blocks::short_checksum(block.part(column, piece.clone()), section.range.start);
             section.expect(sum.into())?;
             let logical = self.logical(column).ok_or_else(|| Error::corrupt("a piece of no column"))?;
             Ok((logical, piece))

@@ -5,7 +5,7 @@
 mod support;
 
 use encodings::{Codec, NoPglz};
-use stripe::{EncodedStripe, Layout, StripeOptions, StripeReader, Summary, write_stripe};
+use stripe::{EncodedStripe, Layout, StripeBytes, StripeOptions, StripeReader, Summary, write_stripe};
 use support::{LAYOUTS, Random, SHAPES, TYPES, any_column, assert_same, cell, column};
 use vector::{Error, LogicalType, Vector, VectorBuilder};
 
@@ -195,4 +195,39 @@ fn writing_ends_where_the_caller_says() {
         assert!(matches!(ended, Err(Error::Host(_))), "after {limit}");
         assert_eq!(asked.get(), limit + 1, "nothing goes on after the refusal");
     }
+}
+
+/// Counts the bytes that are read.
+struct Counted<'a>(&'a [u8], std::cell::Cell<u64>);
+
+impl StripeBytes for Counted<'_> {
+    fn read(&self, range: std::ops::Range<u64>, out: &mut Vec<u8>) -> vector::Result<()> {
+        self.1.set(self.1.get() + range.end - range.start);
+        self.0.read(range, out)
+    }
+}
+
+#[test]
+fn small_columns_beside_large_values_are_read_alone() {
+    let mut random = Random(11);
+    let rows = 60;
+    let mut large = VectorBuilder::new(LogicalType::Bytes);
+    let mut small = VectorBuilder::new(LogicalType::Int64);
+    for row in 0..rows {
+        let value: Vec<u8> = (0..60_000).map(|_| random.below(256) as u8).collect();
+        assert!(large.push_bytes(&value));
+        assert!(small.push_i64(i64::from(row * row % 17)));
+    }
+    let none = |_, _, _| Box::from([]);
+    let columns = [large.finish(&none), small.finish(&none)];
+    check(&columns, rows, &StripeOptions::default(), &mut random);
+    let stripe =
+        write_stripe(rows, &columns, &StripeOptions { layout: Layout::Blocks, ..Default::default() });
+    let stripe = stripe.unwrap();
+    let reader = open(&stripe);
+    let bytes = Counted(&stripe.bytes, 0.into());
+    let chunk = reader.read_chunk(1, 0, &bytes, &NoPglz).unwrap();
+    assert_same(&chunk.decode(&NoPglz).unwrap(), &columns[1], "the small column");
+    assert!(bytes.1.get() < stripe.bytes.len() as u64 / 100, "{} bytes", bytes.1.get());
+    assert!(reader.chunk_range(1, 0, &bytes).unwrap().is_empty());
 }

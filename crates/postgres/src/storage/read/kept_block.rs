@@ -34,6 +34,8 @@ const DECODE_FROM: u32 = 4;
 pub struct KeptBlock {
     life: Life,
     block: Arc<RowBlock>,
+    /// Memory of the block that is counted.
+    counted: Cell<usize>,
     /// Rows that were taken so far.
     taken: Cell<u32>,
     columns: RefCell<Vec<Column>>,
@@ -79,8 +81,10 @@ pub fn of(rel: Open, entry: &StripeEntry, stripe: &Rc<StripeHandle>, number: u32
         return Ok(Rc::clone(found));
     }
     let block = stripe.reader.read_block(number, &Pages::new(rel, entry))?;
+    let memory = block.memory();
     let read = Rc::new(KeptBlock {
-        life: Life::new(block.memory() + size_of::<KeptBlock>()),
+        life: Life::new(memory + size_of::<KeptBlock>()),
+        counted: Cell::new(memory),
         block: Arc::new(block),
         taken: Cell::new(0),
         columns: RefCell::default(),
@@ -132,10 +136,22 @@ impl KeptBlock {
             }
             Column::Opened(opened) => take_each(opened.chunk(), rows, room, use_value).map_err(located),
             Column::Unread | Column::Read => {
-                *kept = Column::Read;
                 let chunk = stripe.reader.open_in_block(&self.block, column, pages, &ServerCodecs)?;
+                if matches!(kept, Column::Unread) {
+                    *kept = Column::Read;
+                    self.count_block();
+                }
                 take_each(&chunk, rows, room, use_value).map_err(located)
             }
+        }
+    }
+
+    /// Counts the block's memory anew: of a wide block another column was read.
+    fn count_block(&self) {
+        let now = self.block.memory();
+        let more = now.cast_signed() - self.counted.replace(now).cast_signed();
+        if more != 0 {
+            CACHE.with_borrow_mut(|cache| cache.resize(&self.life, more));
         }
     }
 
@@ -172,6 +188,7 @@ impl KeptBlock {
         };
         let more = now.cast_signed() - before.cast_signed();
         CACHE.with_borrow_mut(|cache| cache.resize(&self.life, more));
+        self.count_block();
         Ok(())
     }
 }
