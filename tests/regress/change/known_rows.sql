@@ -106,6 +106,7 @@ SELECT stripes();
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT count(*), sum(v) FROM small WHERE id BETWEEN 1 AND 300;
 COMMIT;
+CALL harness.settle();
 CALL engine.colcompress_repack('small');
 SELECT stripes();
 SELECT count(*), sum(v) FROM small WHERE id BETWEEN 1 AND 300;
