@@ -297,39 +297,32 @@ impl StripeReader {
         let Some(blocks) = &self.footer.blocks else { return Ok(Vec::new()) };
         let index = self.index(blocks, bytes)?;
         let all = index.range(&numbers)?;
-        if is_wide(&all, &numbers) {
-            return numbers.map(|number| self.piece_alone(column, number, bytes)).collect();
-        }
-        let source = self.bytes_of_blocks(&all, bytes)?;
+        let source = match is_wide(&all, &numbers) {
+            true => None,
+            false => Some(self.bytes_of_blocks(&all, bytes)?),
+        };
         let within = |place: u64| usize::try_from(place.saturating_sub(all.start)).unwrap_or(usize::MAX);
         let piece = |number: u32| {
-            let range = index.range(&(number..number + 1))?;
-            let block = source.get(within(range.start)..within(range.end)).unwrap_or(&[]);
-            let section = blocks::piece(block, &range, column, self.columns.len())?;
+            let place = index.range(&(number..number + 1))?;
             let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
-            Ok(Piece {
-                rows: rows.end - rows.start,
-                source: Arc::clone(&source),
-                range: within(section.range.start)..within(section.range.end),
-                section,
-                is_short: true,
-            })
+            let rows = rows.end - rows.start;
+            let Some(source) = &source else {
+                let header = read_range(&self.header_of(&place), bytes)?;
+                let section = blocks::piece(&header, &place, column, self.columns.len())?;
+                let source = Arc::new(read_range(&section.range, bytes)?);
+                return Ok(Piece { rows, range: 0..source.len(), source, section, is_short: true });
+            };
+            let block = source.get(within(place.start)..within(place.end)).unwrap_or(&[]);
+            let section = blocks::piece(block, &place, column, self.columns.len())?;
+            let range = within(section.range.start)..within(section.range.end);
+            Ok(Piece { rows, source: Arc::clone(source), range, section, is_short: true })
         };
         numbers.map(piece).collect()
     }
 
-    /// A column's piece in one block, without the bytes of the other columns.
-    fn piece_alone(&self, column: usize, number: u32, bytes: &dyn StripeBytes) -> Result<Piece> {
-        let Some(blocks) = &self.footer.blocks else {
-            return Err(Error::InvalidInput("a stripe without row blocks".into()));
-        };
-        let place = self.index(blocks, bytes)?.range(&(number..number + 1))?;
-        let header = place.start..place.end.min(place.start + blocks::header_bytes(self.columns.len()));
-        let section = blocks::piece(&read_range(&header, bytes)?, &place, column, self.columns.len())?;
-        let source = Arc::new(read_range(&section.range, bytes)?);
-        let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
-        let (rows, range) = (rows.end - rows.start, 0..source.len());
-        Ok(Piece { rows, source, range, section, is_short: true })
+    /// The bytes that have at least the header of a block that lies there.
+    pub(crate) fn header_of(&self, place: &Range<u64>) -> Range<u64> {
+        place.start..place.end.min(place.start + blocks::header_bytes(self.columns.len()))
     }
 
     /// These bytes, which other columns may have asked for just now.

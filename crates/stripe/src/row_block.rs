@@ -62,12 +62,12 @@ impl StripeReader {
         let place = self.index(blocks, bytes)?.range(&numbers)?;
         let rows = rows_of_chunk(self.footer.row_count, blocks.rows, number);
         let mut parts = Vec::new();
-        let mut read = place.clone();
-        if is_wide(&place, &numbers) {
+        let bytes = if is_wide(&place, &numbers) {
             parts.resize_with(self.column_count(), OnceLock::new);
-            read.end = place.end.min(place.start + blocks::header_bytes(self.column_count()));
-        }
-        let bytes = read_range(&read, bytes)?;
+            read_range(&self.header_of(&place), bytes)?
+        } else {
+            read_range(&place, bytes)?
+        };
         Ok(RowBlock { number, place, bytes, parts, rows: rows.end - rows.start })
     }
 

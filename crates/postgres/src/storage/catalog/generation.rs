@@ -38,12 +38,12 @@ thread_local! {
     static EPOCH: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A state of what is said of a storage id, and the epoch.
+/// How often what is said of a storage id was changed, and the epoch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u64, u64);
 
 fn counter(storage_id: u64) -> Option<&'static AtomicU64> {
-    // A storage id is random. Its low bits do.
+    // Storage ids are random numbers, so their low bits spread over the counters.
     SHARED.get()?.0.get(storage_id as usize % COUNTERS)
 }
 
@@ -53,8 +53,8 @@ pub fn of(storage_id: u64) -> Option<Generation> {
     if unsafe { TransactionStartedDuringRecovery() } {
         return None;
     }
-    // A serializable reader has left its predicate lock before it asks here, and a writer looks for such
-    // locks after it has counted. One of them must meet the other, so neither may be put off.
+    // A serializable reader has left its predicate lock before it asks here. A writer looks for such locks
+    // after it has counted. One of the two must see the other, so this load must not come before that lock.
     fence(Ordering::SeqCst);
     counter(storage_id).map(|counter| Generation(counter.load(Ordering::SeqCst), EPOCH.get()))
 }

@@ -49,6 +49,11 @@ impl Places {
         let (_, place) = self.by_row.get(&storage_id)?.range(..=row).next_back()?;
         (row < place.end).then_some(place)
     }
+
+    fn find_mut(&mut self, storage_id: u64, row: u64) -> Option<&mut Place> {
+        let (_, place) = self.by_row.get_mut(&storage_id)?.range_mut(..=row).next_back()?;
+        (row < place.end).then_some(place)
+    }
 }
 
 thread_local! {
@@ -80,11 +85,8 @@ pub(super) fn find<T>(
     };
     if settled.is_some() {
         PLACES.with_borrow_mut(|places| {
-            if let Some(rows) = places.by_row.get_mut(&storage_id)
-                && let Some((_, known)) = rows.range_mut(..=row).next_back()
-                && row < known.end
-            {
-                known.settled = settled;
+            if let Some(place) = places.find_mut(storage_id, row) {
+                place.settled = settled;
             }
         });
     }

@@ -65,25 +65,22 @@ impl Finder {
         // SAFETY: the caller's promise.
         unsafe {
             let seen = Seen::of(snapshot);
-            if seen.is_none_or(|seen| self.known.find(row, seen).is_none()) {
-                if seen.is_some_and(|seen| self.known.are_all(seen)) {
-                    return Found::Nowhere;
-                }
-                match (locate(rel, row, snapshot, slot), seen) {
-                    (Located::Stored(entry), Some(seen)) => self.known.remember(entry, seen),
-                    (Located::Stored(entry), None) => self.last = Some(entry),
+            if let Some(seen) = seen {
+                self.known.turn_to(seen);
+            }
+            let entry = match seen.and_then(|_| self.known.find(row)) {
+                Some(at) => self.known.stripes.get(at),
+                None if seen.is_some() && self.known.are_all => return Found::Nowhere,
+                None => match (locate(rel, row, snapshot, slot), seen) {
+                    (Located::Stored(entry), Some(_)) => self.known.remember(entry),
+                    (Located::Stored(entry), None) => Some(&*self.last.insert(entry)),
                     (Located::Answered, _) => return Found::Answered,
-                    (Located::Nowhere, seen) => {
-                        if let Some(seen) = seen {
-                            self.known.miss(rel, snapshot, seen);
-                        }
+                    (Located::Nowhere, None) => return Found::Nowhere,
+                    (Located::Nowhere, Some(_)) => {
+                        self.known.miss(rel, snapshot);
                         return Found::Nowhere;
                     }
-                }
-            }
-            let entry = match seen {
-                Some(seen) => self.known.find(row, seen),
-                None => self.last.as_ref(),
+                },
             };
             let Some(entry) = entry else { return Found::Nowhere };
             predicate_locks::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
@@ -103,7 +100,7 @@ struct Known {
     to: Option<Seen>,
     /// Rows of no stripe that were asked for.
     misses: u32,
-    /// There are no others.
+    /// The snapshot sees no others.
     are_all: bool,
 }
 
@@ -120,33 +117,24 @@ struct Dead {
 }
 
 impl Known {
-    /// The stripe of a row, if it was found before.
-    fn find(&self, row: u64, seen: Seen) -> Option<&StripeEntry> {
-        if self.to != Some(seen) {
-            return None;
-        }
-        let after = self.stripes.partition_point(|entry| entry.first_row <= row);
-        self.stripes.get(after.checked_sub(1)?).filter(|entry| entry.covers(row))
+    /// Where in `stripes` the stripe of a row is, if it was found before.
+    fn find(&self, row: u64) -> Option<usize> {
+        let at = self.stripes.partition_point(|entry| entry.first_row <= row).checked_sub(1)?;
+        self.stripes.get(at)?.covers(row).then_some(at)
     }
 
-    /// Remembers a stripe that a snapshot sees. The stripes of one snapshot do not overlap.
-    fn remember(&mut self, entry: StripeEntry, seen: Seen) {
-        self.turn_to(seen);
+    /// Remembers a stripe that the snapshot sees, and returns it. The stripes of one snapshot do not overlap.
+    fn remember(&mut self, entry: StripeEntry) -> Option<&StripeEntry> {
         let at = self.stripes.partition_point(|known| known.first_row <= entry.first_row);
         self.stripes.insert(at, entry);
-    }
-
-    /// Whether all stripes are known that the snapshot sees.
-    fn are_all(&self, seen: Seen) -> bool {
-        self.are_all && self.to == Some(seen)
+        self.stripes.get(at)
     }
 
     /// Notes that the snapshot sees no stripe with a row.
     ///
     /// # Safety
     /// The snapshot is live.
-    unsafe fn miss(&mut self, rel: Open, snapshot: Snapshot, seen: Seen) {
-        self.turn_to(seen);
+    unsafe fn miss(&mut self, rel: Open, snapshot: Snapshot) {
         self.misses += 1;
         // A serializable reader conflicts with the writers of the rows that it misses, and with no others.
         if self.misses >= MISSES && !predicate_locks::is_serializable() {
@@ -185,11 +173,11 @@ impl Dead {
             };
             if self.all.as_ref().is_none_or(|(when, _)| *when != seen) {
                 self.asked = self.asked.saturating_add(1);
-                if self.asked < SEVERAL && row_proxy::is_certainly_alive(storage_id, row) {
-                    return true;
-                }
                 if self.asked == 1 {
                     return row_proxy::is_there(rel, storage_id, row, snapshot);
+                }
+                if self.asked < SEVERAL && row_proxy::is_certainly_alive(storage_id, row) {
+                    return true;
                 }
                 let all = match self.ascending {
                     true => Some(Tombstones::of_scan(rel, storage_id, snapshot)),
