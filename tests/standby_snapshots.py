@@ -9,7 +9,7 @@ import time
 from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
-from harness.standby import make_standby, wait_for_replay
+from harness.standby import make_standby, promote, wait_for_replay
 
 MAKE = """
 CREATE TABLE {0} (id int, g int) USING colcompress;
@@ -72,6 +72,40 @@ def check_unlogged(server, standby, checks):
     checks.say("engine.colcompress_stripes leaves it out", stripes == "0")
 
 
+def check_looked_up(server, standby, checks):
+    """A session of a standby looks single rows up again and again. Nothing tells it of changes but the side
+    tables themselves, before it is promoted and after."""
+    server.sql("CREATE TABLE k (id int PRIMARY KEY, v int) USING colcompress; INSERT INTO k SELECT g, 1 FROM generate_series(1, 1000) g", "db")
+    wait_for_replay(server, standby)
+    changes = {
+        "one row is deleted": "DELETE FROM k WHERE id = 5",
+        "one row is updated": "UPDATE k SET v = 2 WHERE id = 10",
+        "rows are deleted in bulk": "DELETE FROM k WHERE id BETWEEN 100 AND 400",
+        "the stripe is replaced": "CALL engine.colcompress_repack('k'); VACUUM k; VACUUM engine.stripe",
+        "the table is emptied and loaded": "TRUNCATE k; INSERT INTO k SELECT g, 3 FROM generate_series(1, 500) g",
+    }
+    keys = (1, 5, 10, 200, 700)
+
+    def found(session):
+        return [session.value(f"SELECT coalesce(sum(v), 0) || ' ' || count(*) FROM k WHERE id = {key}") for key in keys]
+
+    with standby.session("db") as there, server.session("db") as here:
+        for session in (there, here):
+            for setting in ("enable_seqscan", "enable_bitmapscan", "colonnade.enable_scan"):
+                session.run(f"SET {setting} = off")
+        for name, change in changes.items():
+            found(there), found(there)
+            server.sql(change.replace("; ", ";\n"), "db")
+            wait_for_replay(server, standby)
+            checks.say(f"look-ups of a standby after {name}", found(there) == found(here))
+        found(there), found(there)
+        promote(standby)
+        standby.sql("DELETE FROM k WHERE id = 1; UPDATE k SET v = 4 WHERE id = 5", "db")
+        checks.say("the same session after it was promoted", found(there) == ["0 0", "4 1", "3 1", "3 1", "0 0"])
+        standby.sql("DELETE FROM k WHERE id = 10", "db")
+        checks.say("and after one more change", found(there) == ["0 0", "4 1", "0 0", "3 1", "0 0"])
+
+
 def main():
     settings = {"autovacuum": "off", "colonnade.stripe_threshold_rows": "0", "colonnade.packing": "off"}
     server = fresh_server("standby_snapshots", os.environ["COLONNADE_STAGE"], settings=settings)
@@ -107,6 +141,7 @@ def main():
             with server.session("db") as now:
                 checks.say(f"as on the primary after {name}", answers(now, table) == before)
         check_unlogged(server, standby, checks)
+        check_looked_up(server, standby, checks)
     finally:
         if standby is not None:
             standby.stop("immediate")
