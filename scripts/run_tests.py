@@ -9,6 +9,7 @@ A suite is a folder; dropping a file into it is enough:
                                       permutation of each, else a part of them that SEED chooses
     tests/crash/NAME.py               a program with servers of its own, see below
     tests/NAME.py                     the same
+    tests/sqlite/NAME.py              the same without a server: run once for each SQLite of SQLITE_HOSTS
     tests/long/NAME.py                the same, asked for by name only
 
 FOLDER says what a test is about: a new one needs no entry anywhere. tests/regress/include/ holds no tests but
@@ -50,6 +51,8 @@ TESTS = ROOT / "tests"
 TEMPLATE = "colonnade_template"
 FILE_TIMEOUT = 600
 SCRIPT_TIMEOUT = 3600
+# Which Python runs the programs of SQLite, by the name of the host (harness/sqlite.py). None: this one.
+SQLITE_HOSTS = {"debian": "/usr/bin/python3", "apsw": None}
 # How much of each twin spec a run does that does not ask for all.
 TWINS_SHARE = 0.05
 # Programs in tests/long/ by the names of their suites.
@@ -302,7 +305,7 @@ def stream(command, summary, environment):
 ALONE = re.compile(r"^ALONE = True", re.MULTILINE)
 
 
-def run_programs(tally, suite, folder, stage, long, only=None):
+def run_programs(tally, suite, folder, stage, long, only=None, interpreter=None, extra=None):
     """Python tests. Most of the time of a short form is waiting, so there are as many at a time as
     processors; what says ALONE comes before, one after another, as all long forms are."""
     files = [f for f in chosen(folder.glob("*.py")) if not f.name.startswith("_") and (only is None or f.stem == only)]
@@ -310,14 +313,14 @@ def run_programs(tally, suite, folder, stage, long, only=None):
         return
     print(f"==> {suite}: {len(files)} programs", flush=True)
     env = dict(os.environ, COLONNADE_STAGE=str(stage), COLONNADE_LONG="1" if long else "0", PYTHONUNBUFFERED="1",
-               PYTHONPATH=os.pathsep.join([str(ROOT / "scripts"), str(folder)]), PYTHONDONTWRITEBYTECODE="1")
+               PYTHONPATH=os.pathsep.join([str(ROOT / "scripts"), str(folder)]), PYTHONDONTWRITEBYTECODE="1", **(extra or {}))
     alone = [f for f in files if long or ALONE.search(f.read_text())]
     together = [f for f in files if f not in alone]
     printing = threading.Lock()
 
     def one(file, say):
         started = time.monotonic()
-        passed, failed = program(file, env, say)
+        passed, failed = program(interpreter or sys.executable, file, env, say)
         say(f"{'ok' if failed == 0 else 'not ok'} - {suite}/{file.stem}: {passed} passed, {failed} failed "
             f"({time.monotonic() - started:.1f} s)\n")
         return file, passed, failed
@@ -336,9 +339,9 @@ def run_programs(tally, suite, folder, stage, long, only=None):
     tally.add(suite, sum(passed for _, passed, _ in results), sum(failed for _, _, failed in results))
 
 
-def program(file, env, say):
+def program(interpreter, file, env, say):
     """Runs one, hands each line that it prints to `say`, and counts its tests: (passed, failed)."""
-    process = subprocess.Popen([sys.executable, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    process = subprocess.Popen([interpreter, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                stdin=subprocess.DEVNULL, text=True, errors="replace", env=env, cwd=ROOT)
     watchdog = threading.Timer(SCRIPT_TIMEOUT + float(os.environ.get("DURATION") or 0), process.kill)
     watchdog.start()
@@ -356,10 +359,21 @@ def program(file, env, say):
     return passed, failed
 
 
+def run_sqlite(tally, long):
+    """The programs of SQLite on each host. The library was built by scripts/test.sh."""
+    library = Path(os.environ.get("COLONNADE_SQLITE") or ROOT / "target/debug/libcolonnade_sqlite.so")
+    if not library.exists():
+        raise ServerError(f"{library} is not built")
+    for host, interpreter in SQLITE_HOSTS.items():
+        interpreter = interpreter or str(ROOT / "target/venv/bin/python")
+        extra = {"COLONNADE_SQLITE": str(library), "COLONNADE_HOST": host}
+        run_programs(tally, f"sqlite-{host}", TESTS / "sqlite", "none", long, interpreter=interpreter, extra=extra)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stage", required=True, type=Path)
-    parser.add_argument("suites", nargs="+", choices=["units", "host-units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "packages", "sqlsmith", "clients", "upgrades"])
+    parser.add_argument("suites", nargs="+", choices=["units", "host-units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "packages", "sqlsmith", "clients", "upgrades", "sqlite", "sqlite-long"])
     options = parser.parse_args()
     methods.expect_known()
     tally = Tally()
@@ -381,6 +395,8 @@ def main():
                 run_programs(tally, suite, TESTS, options.stage, True, only="generated_changes")
             elif suite in ("spilling", "packages"):
                 run_programs(tally, suite, TESTS, options.stage, True, only=suite)
+            elif suite in ("sqlite", "sqlite-long"):
+                run_sqlite(tally, suite == "sqlite-long")
             elif suite in LONG_PROGRAMS:
                 run_programs(tally, suite, TESTS / "long", options.stage, True, only=LONG_PROGRAMS[suite])
             else:

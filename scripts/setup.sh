@@ -33,7 +33,8 @@ fi
 
 command -v cc >/dev/null 2>&1 || want build-essential
 command -v mold >/dev/null 2>&1 || want mold
-command -v python3 >/dev/null 2>&1 || want python3
+# Debian's own Python loads extensions of SQLite; others often do not.
+[ -x /usr/bin/python3 ] || want python3
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || want python3-venv
 command -v runuser >/dev/null 2>&1 || want util-linux
 if [ -z "${LIBCLANG_PATH:-}" ] && ! compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null; then

@@ -1,0 +1,244 @@
+//! What stands between the parentheses of `CREATE VIRTUAL TABLE t USING columnar(...)`.
+//!
+//! SQLite gives each part between commas as a text. Options are `name = value`; all others are definitions of
+//! columns and constraints in SQLite's own words. Those are not parsed here: they become the definition of
+//! the table's tail, an ordinary table, and SQLite says what it made of them (`Columns::read`). So types,
+//! quotes and constraints mean what they mean elsewhere, and errors are SQLite's own.
+
+use crate::api::{Connection, Error, Result, raw};
+use crate::values::Affinity;
+
+/// Rows of a stripe, unless the user says otherwise.
+const STRIPE_ROWS: u32 = 131_072;
+/// Rows of a chunk, unless the user says otherwise.
+const CHUNK_ROWS: u32 = 16_384;
+
+/// Options of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Rows of a chunk: what is decoded at once.
+    pub chunk_rows: u32,
+    /// Rows of a stripe: what is written at once.
+    pub stripe_rows: u32,
+    /// The block codec.
+    pub codec: encodings::Codec,
+    /// Its level.
+    pub level: i32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (chunk_rows, stripe_rows) = (CHUNK_ROWS, STRIPE_ROWS);
+        Self { chunk_rows, stripe_rows, codec: encodings::Codec::Zstd, level: 3 }
+    }
+}
+
+/// The parts, told apart.
+#[derive(Debug, Default)]
+pub struct Declaration<'a> {
+    /// Options.
+    pub options: Options,
+    /// Definitions of columns and constraints, as they were written.
+    pub definitions: Vec<&'a str>,
+}
+
+impl<'a> Declaration<'a> {
+    /// Tells the parts apart.
+    pub fn parse(parts: &[&'a str]) -> Result<Self> {
+        let mut declaration = Self::default();
+        for part in parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
+            match option(part) {
+                Some((name, value)) => declaration.options.set(name, value)?,
+                None => declaration.definitions.push(part),
+            }
+        }
+        let Options { chunk_rows, stripe_rows, .. } = declaration.options;
+        declaration.options.stripe_rows = stripe_rows.max(chunk_rows);
+        match declaration.definitions.is_empty() {
+            true => Err(Error::new("columnar requires at least one column")),
+            false => Ok(declaration),
+        }
+    }
+}
+
+/// Name and value, if this part is an option: a bare word and an equals sign.
+fn option(part: &str) -> Option<(&str, &str)> {
+    let (name, value) = part.split_once('=')?;
+    let name = name.trim();
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(word)).then(|| (name, unquoted(value.trim())))
+}
+
+fn unquoted(value: &str) -> &str {
+    for quote in ['\'', '"'] {
+        if let Some(inner) = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
+            return inner;
+        }
+    }
+    value
+}
+
+impl Options {
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let number = |least: u32, most: u32| match value.parse::<u32>() {
+            Ok(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(Error::new(format!("{name} must be from {least} to {most}, not '{value}'"))),
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "chunk_rows" => self.chunk_rows = number(1_000, 1 << 20)?,
+            "stripe_rows" => self.stripe_rows = number(1_000, 10_000_000)?,
+            "compression" => {
+                self.codec = match value.to_ascii_lowercase().as_str() {
+                    "none" => encodings::Codec::None,
+                    "lz4" => encodings::Codec::Lz4,
+                    "zstd" => encodings::Codec::Zstd,
+                    _ => {
+                        return Err(Error::new(format!(
+                            "compression must be none, lz4 or zstd, not '{value}'"
+                        )));
+                    }
+                };
+            }
+            "compression_level" => self.level = i32::try_from(number(1, 19)?).unwrap_or(3),
+            _ => return Err(Error::new(format!("columnar has no option '{name}'"))),
+        }
+        Ok(())
+    }
+}
+
+/// A column of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnDefinition {
+    /// Its name.
+    pub name: String,
+    /// Its declared type.
+    pub declared: String,
+    /// The affinity that follows from it.
+    pub affinity: Affinity,
+    /// The collation by which it is compared.
+    pub collation: String,
+    /// NULL is refused.
+    pub not_null: bool,
+    /// It is another name of the row's id.
+    pub is_row_id: bool,
+}
+
+/// The columns of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns(pub Vec<ColumnDefinition>);
+
+impl Columns {
+    /// What SQLite made of the definitions in an ordinary table. An error names what a columnar table cannot
+    /// keep to.
+    pub fn read(db: Connection, schema: &str, table: &str) -> Result<Self> {
+        let refuse = |what: &str| Err(Error::new(format!("columnar cannot keep to {what}")));
+        let info = db.prepare(&format!("PRAGMA {}.table_xinfo({})", quoted(schema), quoted(table)))?;
+        let mut columns = Vec::new();
+        while info.step()? {
+            let (name, declared) = (info.text(1), info.text(2));
+            let key = info.integer(5);
+            if info.integer(6) != 0 {
+                return refuse(&format!("generated columns, as {name} is one"));
+            }
+            if !matches!(info.value(4), crate::api::Value::Null) {
+                return refuse(&format!(
+                    "DEFAULT, as of column {name}: SQLite does not tell a virtual table which columns an INSERT has left out"
+                ));
+            }
+            let affinity = Affinity::of_type(&declared);
+            let collation = db.collation(schema, table, &name)?;
+            let not_null = info.integer(3) != 0 || key != 0;
+            let is_row_id = key != 0 && declared.eq_ignore_ascii_case("INTEGER");
+            columns.push(ColumnDefinition { name, declared, affinity, collation, not_null, is_row_id });
+        }
+        if db
+            .query_integer(&format!(
+                "SELECT 1 FROM {}.pragma_foreign_key_list({})",
+                quoted(schema),
+                literal(table)
+            ))
+            .is_ok_and(|found| found.is_some())
+        {
+            return refuse("REFERENCES");
+        }
+        let indexes = db.prepare(&format!("PRAGMA {}.index_list({})", quoted(schema), quoted(table)))?;
+        if indexes.step()? {
+            return refuse("UNIQUE, or a PRIMARY KEY that is not one column of type INTEGER");
+        }
+        Ok(Self(columns))
+    }
+
+    /// The CREATE TABLE statement that tells SQLite of the columns.
+    pub fn declaration(&self) -> String {
+        let column = |column: &ColumnDefinition| {
+            let ColumnDefinition { name, declared, collation, not_null, .. } = column;
+            let not_null = if *not_null { " NOT NULL" } else { "" };
+            format!("{} {declared} COLLATE {}{not_null}", quoted(name), quoted(collation))
+        };
+        let columns: Vec<String> = self.0.iter().map(column).collect();
+        format!("CREATE TABLE x({})", columns.join(", "))
+    }
+
+    /// Which column is another name of the row's id.
+    pub fn row_id(&self) -> Option<usize> {
+        self.0.iter().position(|column| column.is_row_id)
+    }
+
+    /// What the id of a row of the tail is called: a name that no column has.
+    pub fn row_id_name(&self) -> Result<&'static str> {
+        let taken = |name: &str| self.0.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+        ["rowid", "_rowid_", "oid"]
+            .into_iter()
+            .find(|name| !taken(name))
+            .ok_or_else(|| Error::new("columns called rowid, _rowid_ and oid leave no name for the row's id"))
+    }
+
+    /// Where a column of the table lies in a stripe and in the tail: the row's id is the first one there.
+    pub fn place(&self, column: usize) -> usize {
+        match self.row_id() {
+            Some(alias) if alias == column => 0,
+            Some(alias) if alias < column => column,
+            _ => column + 1,
+        }
+    }
+
+    /// An error unless the value may stand in the column. `table` is for the text.
+    pub fn refuse_null(&self, table: &str, column: usize) -> Result<()> {
+        match self.0.get(column) {
+            Some(definition) if definition.not_null && !definition.is_row_id => {
+                let text = format!("NOT NULL constraint failed: {table}.{}", definition.name);
+                Err(Error::coded(raw::SQLITE_CONSTRAINT_NOTNULL, text))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A name in SQL.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text in SQL.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Declaration;
+
+    #[test]
+    fn options_are_told_from_definitions() {
+        let parts =
+            ["id INTEGER", "chunk_rows=65536", "compression = 'LZ4'", "CHECK (a = b)", "\"x=y\" TEXT"];
+        let declaration = Declaration::parse(&parts).unwrap();
+        assert_eq!(declaration.options.chunk_rows, 65_536);
+        assert_eq!(declaration.options.codec, encodings::Codec::Lz4);
+        assert_eq!(declaration.options.stripe_rows, 131_072);
+        assert_eq!(declaration.definitions, ["id INTEGER", "CHECK (a = b)", "\"x=y\" TEXT"]);
+        assert!(Declaration::parse(&["chunk_row=5", "a"]).is_err());
+        assert!(Declaration::parse(&["chunk_rows=5", "a"]).is_err());
+        assert!(Declaration::parse(&["chunk_rows=2000"]).is_err());
+    }
+}

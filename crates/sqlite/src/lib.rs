@@ -1,0 +1,58 @@
+//! Colonnade for SQLite: compressed column tables in an ordinary database file.
+//!
+//! A loadable extension. `CREATE VIRTUAL TABLE t USING columnar(...)` makes a table whose rows lie in stripes
+//! of the `stripe` crate, as blobs of shadow tables. docs/sqlite.md is for users, docs/internals/sqlite.md
+//! says how it works. Rooms, each uses only those above it:
+//!
+//! - `api`: SQLite's C interface; the only room with `unsafe`
+//! - `values`: storage classes, affinity, and how values lie in stripes
+//! - `declaration`: what stands between the parentheses of CREATE VIRTUAL TABLE
+//! - `storage`: the shadow tables
+//! - `scan`: reading
+//! - `table`: the virtual table
+//! - `functions`: what SQL calls by name
+
+mod api;
+mod declaration;
+mod functions;
+mod scan;
+mod storage;
+mod table;
+mod values;
+
+use std::ffi::{c_char, c_int, c_void};
+
+use api::{Connection, Result, raw};
+
+fn register(db: Connection) -> Result<()> {
+    db.register_stored::<table::Columnar>(c"columnar")?;
+    functions::register(db)
+}
+
+/// What SQLite calls when it loads the library, which it finds by the file's name.
+///
+/// # Safety
+/// SQLite calls it with a connection and its routines.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_colonnadesqlite_init(
+    db: *mut raw::sqlite3,
+    message: *mut *mut c_char,
+    routines: *mut *const c_void,
+) -> c_int {
+    // SAFETY: by SQLite's promise.
+    unsafe { api::load(db, message, routines, register) }
+}
+
+/// The same, for a file of any name.
+///
+/// # Safety
+/// As the other.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_extension_init(
+    db: *mut raw::sqlite3,
+    message: *mut *mut c_char,
+    routines: *mut *const c_void,
+) -> c_int {
+    // SAFETY: by SQLite's promise.
+    unsafe { api::load(db, message, routines, register) }
+}

@@ -1,0 +1,321 @@
+//! A term with its value: asked of single values, or turned into a predicate for the columns of one kind.
+
+use std::cmp::Ordering;
+
+use vector::{CompareOp, Predicate, Scalar};
+
+use super::search::Term;
+use crate::api::{Argument, Operator, Result, Value};
+use crate::values::{Affinity, Kind, as_real, compare, integer_to_real};
+
+/// A value that outlives the call that gave it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Owned {
+    /// An integer.
+    Integer(i64),
+    /// A real.
+    Real(f64),
+    /// Text.
+    Text(Box<[u8]>),
+    /// A blob.
+    Blob(Box<[u8]>),
+}
+
+impl Owned {
+    /// None for NULL.
+    fn of(value: Value<'_>) -> Option<Self> {
+        Some(match value {
+            Value::Null => return None,
+            Value::Integer(integer) => Self::Integer(integer),
+            Value::Real(real) => Self::Real(real),
+            Value::Text(text) => Self::Text(text.into()),
+            Value::Blob(blob) => Self::Blob(blob.into()),
+        })
+    }
+
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Integer(integer) => Value::Integer(*integer),
+            Self::Real(real) => Value::Real(*real),
+            Self::Text(text) => Value::Text(text),
+            Self::Blob(blob) => Value::Blob(blob),
+        }
+    }
+}
+
+/// What has to hold of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// Where the column lies.
+    pub place: usize,
+    /// SQLite does not look at it again.
+    pub is_omitted: bool,
+    test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Test {
+    /// No value passes.
+    Never,
+    Null,
+    NotNull,
+    Compare(CompareOp, Owned),
+    In(Vec<Owned>),
+}
+
+/// The value that SQLite compares a column of this affinity with. None if it is not known how SQLite
+/// compares.
+fn compared<'a>(term: &Term, affinity: Affinity, given: Argument<'a>) -> Option<Value<'a>> {
+    let known = term.is_literal || given.is_parameter();
+    let value = match affinity {
+        Affinity::Numeric | Affinity::Real => given.numeric(),
+        Affinity::Text if known => match given.value() {
+            Value::Integer(_) | Value::Real(_) => Value::Text(given.text()),
+            other => other,
+        },
+        Affinity::Blob if known => given.value(),
+        _ if term.operator == Operator::Equal => match given.value() {
+            Value::Text(text) => Value::Text(text),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    // A collation may take other text for equal, or order it otherwise.
+    (term.is_binary || !matches!(value, Value::Text(_))).then_some(value)
+}
+
+impl Condition {
+    /// The condition of a term with its value. None if it says nothing that the engine can use.
+    pub fn of(term: &Term, affinity: Affinity, given: Argument<'_>) -> Result<Option<Self>> {
+        let made = |test| Some(Self { place: term.place, is_omitted: term.is_omitted, test });
+        let op = match term.operator {
+            Operator::IsNull => return Ok(made(Test::Null)),
+            Operator::IsNotNull => return Ok(made(Test::NotNull)),
+            Operator::Equal => CompareOp::Equal,
+            Operator::Less => CompareOp::Less,
+            Operator::LessEqual => CompareOp::LessOrEqual,
+            Operator::Greater => CompareOp::Greater,
+            Operator::GreaterEqual => CompareOp::GreaterOrEqual,
+        };
+        if term.is_list {
+            let mut values = Vec::new();
+            let mut unknown = false;
+            given.for_each_in(|value| match compared(term, affinity, value) {
+                Some(value) => values.extend(Owned::of(value)),
+                None => unknown = true,
+            })?;
+            return Ok(if unknown { None } else { made(Test::In(values)) });
+        }
+        let Some(value) = compared(term, affinity, given) else { return Ok(None) };
+        Ok(made(match Owned::of(value) {
+            None => Test::Never,
+            Some(value) => Test::Compare(op, value),
+        }))
+    }
+
+    /// The id that rows must have, if the condition names one.
+    pub fn row_id(&self) -> Option<i64> {
+        match &self.test {
+            Test::Compare(CompareOp::Equal, Owned::Integer(id)) if self.place == 0 => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Whether a value passes.
+    pub fn passes(&self, value: Value<'_>) -> bool {
+        match (&self.test, value) {
+            (Test::Null, value) => value == Value::Null,
+            (_, Value::Null) | (Test::Never, _) => false,
+            (Test::NotNull, _) => true,
+            (Test::Compare(op, constant), value) => holds(*op, compare(value, constant.value())),
+            (Test::In(values), value) => {
+                values.iter().any(|one| compare(value, one.value()) == Ordering::Equal)
+            }
+        }
+    }
+
+    /// The predicate that says the same of column `column` of a stripe, where values are of this kind. None
+    /// if values have to be looked at one by one.
+    pub fn predicate(&self, column: usize, kind: Kind) -> Option<Predicate> {
+        Some(match &self.test {
+            Test::Never => Predicate::Always(false),
+            Test::Null => Predicate::IsNull { column },
+            Test::NotNull => Predicate::IsNotNull { column },
+            Test::Compare(op, value) => comparison(column, kind, *op, value)?,
+            Test::In(values) => {
+                let scalars: Option<Vec<Option<Scalar>>> =
+                    values.iter().map(|value| equal(kind, value)).collect();
+                let values: Vec<Scalar> = scalars?.into_iter().flatten().collect();
+                match values.is_empty() {
+                    true => Predicate::Always(false),
+                    false => Predicate::In { column, values },
+                }
+            }
+        })
+    }
+}
+
+const fn holds(op: CompareOp, order: Ordering) -> bool {
+    match op {
+        CompareOp::Equal => order.is_eq(),
+        CompareOp::NotEqual => order.is_ne(),
+        CompareOp::Less => order.is_lt(),
+        CompareOp::LessOrEqual => order.is_le(),
+        CompareOp::Greater => order.is_gt(),
+        CompareOp::GreaterOrEqual => order.is_ge(),
+    }
+}
+
+/// The value of this kind that equals another one. `Some(None)`: no value of the kind does. None: not known.
+fn equal(kind: Kind, value: &Owned) -> Option<Option<Scalar>> {
+    Some(match (kind, value) {
+        (Kind::Mixed, _) => return None,
+        (Kind::Integer, Owned::Integer(integer)) => Some(Scalar::Int(*integer)),
+        (Kind::Integer, Owned::Real(real)) => exact_integer(*real).map(Scalar::Int),
+        (Kind::Real | Kind::Number, Owned::Real(real)) => Some(Scalar::Float(*real)),
+        (Kind::Real | Kind::Number, Owned::Integer(integer)) => {
+            let real = as_real(*integer);
+            integer_to_real(*integer, real).is_eq().then_some(Scalar::Float(real))
+        }
+        (Kind::Text, Owned::Text(text)) => Some(Scalar::Bytes(text.clone())),
+        _ => None,
+    })
+}
+
+#[allow(clippy::cast_possible_truncation)]
+fn exact_integer(real: f64) -> Option<i64> {
+    let integer = real as i64;
+    integer_to_real(integer, real).is_eq().then_some(integer)
+}
+
+/// The predicate for a comparison. Values of another class are all less or all greater.
+#[allow(clippy::cast_possible_truncation)]
+fn comparison(column: usize, kind: Kind, op: CompareOp, value: &Owned) -> Option<Predicate> {
+    let compare = |op, value| Some(Predicate::Compare { column, op, value });
+    if op == CompareOp::Equal {
+        let value = equal(kind, value)?;
+        return value.map_or(Some(Predicate::Always(false)), |value| compare(op, value));
+    }
+    let upward = matches!(op, CompareOp::Greater | CompareOp::GreaterOrEqual);
+    // `all`: every value that is not NULL passes.
+    let all_or_none =
+        |all: bool| Some(if all { Predicate::IsNotNull { column } } else { Predicate::Always(false) });
+    match (kind, value) {
+        (Kind::Mixed, _) => None,
+        (Kind::Integer, Owned::Integer(integer)) => compare(op, Scalar::Int(*integer)),
+        (Kind::Integer, Owned::Real(real)) => {
+            if let Some(integer) = exact_integer(*real) {
+                return compare(op, Scalar::Int(integer));
+            }
+            // Between two integers, or outside all of them.
+            if integer_to_real(i64::MAX, *real).is_lt() {
+                return all_or_none(!upward);
+            }
+            if integer_to_real(i64::MIN, *real).is_gt() {
+                return all_or_none(upward);
+            }
+            let below = real.floor() as i64;
+            compare(if upward { CompareOp::Greater } else { CompareOp::LessOrEqual }, Scalar::Int(below))
+        }
+        (Kind::Real | Kind::Number, Owned::Real(real)) => compare(op, Scalar::Float(*real)),
+        (Kind::Real | Kind::Number, Owned::Integer(integer)) => {
+            let real = as_real(*integer);
+            // No real lies between the integer and the one that it was rounded to.
+            let op = match (integer_to_real(*integer, real), upward) {
+                (Ordering::Equal, _) => op,
+                (Ordering::Less, true) => CompareOp::GreaterOrEqual,
+                (Ordering::Less, false) => CompareOp::Less,
+                (Ordering::Greater, true) => CompareOp::Greater,
+                (Ordering::Greater, false) => CompareOp::LessOrEqual,
+            };
+            compare(op, Scalar::Float(real))
+        }
+        (Kind::Text, Owned::Text(text)) => compare(op, Scalar::Bytes(text.clone())),
+        (Kind::Integer | Kind::Real | Kind::Number, _) => all_or_none(!upward),
+        (Kind::Text, Owned::Blob(_)) => all_or_none(!upward),
+        (Kind::Text, _) => all_or_none(upward),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Condition, Owned, Test};
+    use crate::api::Value;
+    use crate::values::Kind;
+    use vector::{CompareOp, Predicate, Scalar};
+
+    /// Whether a number passes a predicate about it.
+    fn passes(predicate: &Predicate, value: f64, integer: Option<i64>) -> bool {
+        match predicate {
+            Predicate::Always(all) => *all,
+            Predicate::IsNotNull { .. } => true,
+            Predicate::Compare { op, value: Scalar::Int(bound), .. } => {
+                super::holds(*op, integer.unwrap().cmp(bound))
+            }
+            Predicate::Compare { op, value: Scalar::Float(bound), .. } => {
+                super::holds(*op, value.partial_cmp(bound).unwrap())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn predicates_say_what_single_values_are_asked() {
+        let integers = [
+            i64::MIN,
+            -9_007_199_254_740_993,
+            -2,
+            -1,
+            0,
+            1,
+            2,
+            9_007_199_254_740_993,
+            i64::MAX - 1,
+            i64::MAX,
+        ];
+        let reals = [
+            f64::NEG_INFINITY,
+            -9.3e18,
+            -9_223_372_036_854_775_808.0,
+            -9_007_199_254_740_992.0,
+            -1.5,
+            -1.0,
+            0.0,
+            0.5,
+            2.0,
+            9_007_199_254_740_992.0,
+            9_007_199_254_740_994.0,
+            9_223_372_036_854_775_808.0,
+            f64::INFINITY,
+        ];
+        let mut constants: Vec<Owned> = integers.iter().map(|&integer| Owned::Integer(integer)).collect();
+        constants.extend(reals.iter().map(|&real| Owned::Real(real)));
+        constants.extend([Owned::Text((*b"5").into()), Owned::Blob((*b"5").into())]);
+        for constant in &constants {
+            for op in [
+                CompareOp::Equal,
+                CompareOp::Less,
+                CompareOp::LessOrEqual,
+                CompareOp::Greater,
+                CompareOp::GreaterOrEqual,
+            ] {
+                let condition =
+                    Condition { place: 1, is_omitted: true, test: Test::Compare(op, constant.clone()) };
+                let about = format!("{op:?} {constant:?}");
+                let predicate = condition.predicate(1, Kind::Integer).unwrap();
+                for &integer in &integers {
+                    let expected = condition.passes(Value::Integer(integer));
+                    assert_eq!(passes(&predicate, 0.0, Some(integer)), expected, "{integer} {about}");
+                }
+                let predicate = condition.predicate(1, Kind::Real).unwrap();
+                for &real in &reals {
+                    assert_eq!(
+                        passes(&predicate, real, None),
+                        condition.passes(Value::Real(real)),
+                        "{real} {about}"
+                    );
+                }
+            }
+        }
+    }
+}

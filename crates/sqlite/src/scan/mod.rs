@@ -1,0 +1,215 @@
+//! Goes through the rows of a table that a search finds: stripes, chunk by chunk, and then the tail.
+//!
+//! - `search`: how rows are found, chosen when the query is planned
+//! - `condition`: a condition with its value
+//! - `rows`: some rows that are being handed out
+
+mod condition;
+mod rows;
+pub mod search;
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use encodings::NoPglz;
+use stripe::scan::{ChunkPlan, Counters, ScanClause, ScanColumn, StripeScan};
+
+use crate::api::{Argument, Error, Result, Value};
+use crate::storage::{Entry, Place, Storage, StripeStore};
+use crate::values::{Affinity, Kind};
+use condition::Condition;
+use rows::Rows;
+use search::Search;
+
+/// A scan of stripes whose columns are of the same kinds, with the conditions that it cannot answer.
+struct Part {
+    scan: StripeScan<StripeStore>,
+    /// The places of the scan's columns, and their kinds.
+    columns: Vec<(usize, Kind)>,
+    unanswered: Vec<Condition>,
+}
+
+/// Rows of a table, one after the other.
+pub struct RowScan {
+    storage: Rc<Storage>,
+    search: Search,
+    conditions: Vec<Condition>,
+    entries: Rc<Vec<Entry>>,
+    /// The first stripe that no part has yet.
+    next: usize,
+    part: Option<Part>,
+    /// The tail is still to come.
+    tail: bool,
+    rows: Rows,
+    counters: Counters,
+}
+
+impl RowScan {
+    /// A scan that stands nowhere.
+    pub fn new(storage: Rc<Storage>) -> Self {
+        Self {
+            storage,
+            search: Search::default(),
+            conditions: Vec::new(),
+            entries: Rc::default(),
+            next: 0,
+            part: None,
+            tail: false,
+            rows: Rows::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn affinity(&self, place: usize) -> Affinity {
+        let columns = &self.storage.columns;
+        let column = (0..columns.0.len()).find(|&column| columns.place(column) == place);
+        match column.and_then(|column| columns.0.get(column)) {
+            Some(column) if place > 0 => column.affinity,
+            _ => Affinity::Numeric,
+        }
+    }
+
+    /// The next stripes with columns of the same kinds, as far as the search looks at them.
+    fn next_stripes(&self) -> Range<usize> {
+        let looked = |entry: &Entry| -> Vec<Option<Kind>> {
+            self.places().iter().map(|&place| entry.kinds.get(place).copied()).collect()
+        };
+        let rest = self.entries.get(self.next..).unwrap_or_default();
+        let first = rest.first().map(looked);
+        let same = rest.iter().take_while(|entry| Some(looked(entry)) == first).count();
+        self.next..self.next + same
+    }
+
+    /// The columns that the search looks at: the row's id, those that are read, those of conditions.
+    fn places(&self) -> Vec<usize> {
+        let conditions = self.conditions.iter().map(|condition| condition.place);
+        let mut places: Vec<usize> =
+            std::iter::once(0).chain(self.search.places.iter().copied()).chain(conditions).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    fn start_part(&self, stripes: Range<usize>) -> Result<Part> {
+        let entry = self.entries.get(stripes.start);
+        let kind =
+            |place: usize| entry.and_then(|entry| entry.kinds.get(place)).copied().unwrap_or(Kind::Mixed);
+        let columns: Vec<(usize, Kind)> =
+            self.places().into_iter().map(|place| (place, kind(place))).collect();
+        let (mut clauses, mut unanswered) = (Vec::new(), Vec::new());
+        for condition in &self.conditions {
+            match condition.predicate(condition.place, kind(condition.place)) {
+                Some(predicate) => clauses.push(clause(predicate)),
+                None => unanswered.push(condition.clone()),
+            }
+        }
+        let wanted = |place: usize| {
+            place == 0
+                || self.search.places.contains(&place)
+                || unanswered.iter().any(|condition| condition.place == place)
+        };
+        let scanned = columns.iter().map(|&(index, kind)| ScanColumn {
+            index,
+            logical: kind.logical(),
+            wanted: wanted(index),
+        });
+        let plan = ChunkPlan::new(scanned.collect(), clauses, Vec::new(), Vec::new(), &NoPglz);
+        let store = StripeStore::new(Rc::clone(&self.storage), Rc::clone(&self.entries), stripes);
+        let mut scan = StripeScan::new(store);
+        scan.start(Arc::new(plan))?;
+        Ok(Part { scan, columns, unanswered })
+    }
+
+    /// Finds the next rows. Afterwards it stands on a row, or past the end.
+    fn advance(&mut self) -> Result<()> {
+        while self.rows.is_past_end() {
+            if let Some(part) = &mut self.part {
+                match part.scan.next_chunk(false, None, &mut self.counters)? {
+                    Some(loaded) => {
+                        self.rows = Rows::of_chunk(loaded, &part.columns);
+                        self.rows.keep(&part.unanswered)?;
+                    }
+                    None => self.part = None,
+                }
+            } else if self.next < self.entries.len() {
+                let stripes = self.next_stripes();
+                self.next = stripes.end;
+                self.part = Some(self.start_part(stripes)?);
+            } else if self.tail {
+                self.tail = false;
+                let directory = &self.storage.directory;
+                if directory.tail_rows() > 0 {
+                    self.rows = Rows::of_columns(&self.storage.tail.rows(directory.generation())?);
+                    self.rows.keep(&self.conditions)?;
+                }
+            } else {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the rows of one id, which is looked up.
+    fn look_up(&mut self, id: i64) -> Result<()> {
+        let found = match self.storage.locate(id)? {
+            None => None,
+            Some(Place::Tail) => self.storage.tail.find(id)?.map(|columns| Rows::of_columns(&columns)),
+            Some(Place::Stripe(at, row)) => match self.entries.get(at) {
+                Some(entry) => Some(Rows::of_one(&self.storage, entry, row, &self.places())?),
+                None => None,
+            },
+        };
+        self.rows = found.unwrap_or_default();
+        self.rows.keep(&self.conditions)
+    }
+
+    /// Begins a search with its values, in what the directory knows now.
+    pub fn start(&mut self, search: Search, values: &[Argument<'_>]) -> Result<()> {
+        self.search = search;
+        self.conditions.clear();
+        for (term, value) in self.search.terms.iter().zip(values) {
+            self.conditions.extend(Condition::of(term, self.affinity(term.place), *value)?);
+        }
+        self.entries = self.storage.directory.entries();
+        self.part = None;
+        self.rows = Rows::default();
+        if let Some(id) = self.conditions.iter().find_map(Condition::row_id) {
+            (self.next, self.tail) = (self.entries.len(), false);
+            return self.look_up(id);
+        }
+        (self.next, self.tail) = (0, true);
+        self.advance()
+    }
+
+    /// On to the next row.
+    pub fn next(&mut self) -> Result<()> {
+        self.rows.step();
+        if self.rows.is_past_end() { self.advance() } else { Ok(()) }
+    }
+
+    /// Whether there is no row here.
+    pub const fn is_past_end(&self) -> bool {
+        self.rows.is_past_end()
+    }
+
+    /// A column of the row, by its place.
+    #[inline]
+    pub fn get(&self, place: usize) -> Result<Value<'_>> {
+        self.rows.get(place)
+    }
+
+    /// The row's id.
+    pub fn row_id(&self) -> Result<i64> {
+        match self.rows.get(0)? {
+            Value::Integer(id) => Ok(id),
+            _ => Err(Error::corrupt("a row without an id")),
+        }
+    }
+}
+
+fn clause(predicate: vector::Predicate) -> ScanClause {
+    let columns = predicate.columns();
+    let reads = columns.clone();
+    ScanClause { predicate, columns, reads, native: true, exact: true, narrowing: false }
+}

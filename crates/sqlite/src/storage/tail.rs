@@ -1,0 +1,172 @@
+//! The tail: rows that no stripe has yet, in an ordinary table.
+//!
+//! The tail is declared as the user has declared the columnar table. So a row that is inserted here gets its
+//! affinities, and has its constraints checked, by SQLite itself.
+
+use std::cell::{Ref, RefCell};
+use std::rc::Rc;
+
+use super::shadow::Shadow;
+use crate::api::{Argument, Error, Result, Statement, Value};
+use crate::declaration::{Columns, quoted};
+use crate::values::{Affinity, Column, ColumnBuilder};
+
+struct Statements {
+    insert: Statement,
+    update: Statement,
+    delete: Statement,
+    find: Statement,
+    read: Statement,
+    clear: Statement,
+}
+
+/// What was read of the tail, with the generation that it belongs to.
+type Known = Option<(i64, Rc<Vec<Column>>)>;
+
+/// The tail of a table.
+pub struct Tail {
+    shadow: Rc<Shadow>,
+    columns: Rc<Columns>,
+    statements: RefCell<Option<Statements>>,
+    known: RefCell<Known>,
+}
+
+impl Tail {
+    /// That of these shadow tables.
+    pub fn new(shadow: Rc<Shadow>, columns: Rc<Columns>) -> Self {
+        Self { shadow, columns, statements: RefCell::default(), known: RefCell::default() }
+    }
+
+    fn statements(&self) -> Result<Ref<'_, Statements>> {
+        if self.statements.borrow().is_none() {
+            let (db, table, id) = (self.shadow.db, self.shadow.table("tail"), self.columns.row_id_name()?);
+            // Another name of the row's id is given as the id.
+            let stored = self.columns.0.iter().filter(|column| !column.is_row_id);
+            let names: Vec<String> =
+                std::iter::once(id.to_owned()).chain(stored.map(|column| quoted(&column.name))).collect();
+            let places: Vec<String> = (1..=names.len()).map(|at| format!("?{at}")).collect();
+            let set = names
+                .iter()
+                .zip(&places)
+                .map(|(name, place)| format!("{name} = {place}"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            let old = names.len() + 1;
+            let (names, places) = (names.join(", "), places.join(", "));
+            let made = Statements {
+                insert: db.prepare(&format!("INSERT INTO {table}({names}) VALUES ({places})"))?,
+                update: db.prepare(&format!("UPDATE {table} SET {set} WHERE {id} = ?{old}"))?,
+                delete: db.prepare(&format!("DELETE FROM {table} WHERE {id} = ?1"))?,
+                find: db.prepare(&format!("SELECT {names} FROM {table} WHERE {id} = ?1"))?,
+                read: db.prepare(&format!("SELECT {names} FROM {table} ORDER BY {id}"))?,
+                clear: db.prepare(&format!("DELETE FROM {table}"))?,
+            };
+            *self.statements.borrow_mut() = Some(made);
+        }
+        Ref::filter_map(self.statements.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
+    }
+
+    /// Forgets statements, as their tables get other names.
+    pub fn close(&self) {
+        *self.statements.borrow_mut() = None;
+        *self.known.borrow_mut() = None;
+    }
+
+    /// Inserts a row as SQLite gives it. SQLite applies affinities and checks constraints.
+    pub fn insert_given(&self, id: i64, values: &[Argument<'_>]) -> Result<()> {
+        let statements = self.statements()?;
+        self.bind_given(&statements.insert, id, values)?;
+        while statements.insert.step()? {}
+        Ok(())
+    }
+
+    /// Gives the row `old` another id and other values, as `insert_given` does.
+    pub fn update_given(&self, old: i64, id: i64, values: &[Argument<'_>]) -> Result<()> {
+        let statements = self.statements()?;
+        let bound = self.bind_given(&statements.update, id, values)?;
+        statements.update.bind(bound + 1, Value::Integer(old))?;
+        while statements.update.step()? {}
+        Ok(())
+    }
+
+    /// Binds a row's id and values. How many that are.
+    fn bind_given(&self, statement: &Statement, id: i64, values: &[Argument<'_>]) -> Result<usize> {
+        statement.bind(1, Value::Integer(id))?;
+        let mut bound = 1;
+        for (value, _) in values.iter().zip(&self.columns.0).filter(|(_, column)| !column.is_row_id) {
+            bound += 1;
+            statement.bind_argument(bound, *value)?;
+        }
+        Ok(bound)
+    }
+
+    /// Inserts all rows of these columns, the ids first.
+    pub fn insert_all(&self, columns: &[Column]) -> Result<()> {
+        let statements = self.statements()?;
+        for row in 0..columns.first().map_or(0, |ids| ids.vector.len()) {
+            for (at, column) in columns.iter().enumerate() {
+                statements.insert.bind(at + 1, column.get(row)?)?;
+            }
+            while statements.insert.step()? {}
+        }
+        Ok(())
+    }
+
+    /// Whether it has a row of this id.
+    pub fn has(&self, id: i64) -> Result<bool> {
+        let statements = self.statements()?;
+        statements.find.bind(1, Value::Integer(id))?;
+        let found = statements.find.step()?;
+        statements.find.reset();
+        Ok(found)
+    }
+
+    /// The row of this id, as columns of one row. None if there is none.
+    pub fn find(&self, id: i64) -> Result<Option<Vec<Column>>> {
+        let statements = self.statements()?;
+        statements.find.bind(1, Value::Integer(id))?;
+        let columns = self.collect(&statements.find)?;
+        Ok(columns.first().is_some_and(|ids| !ids.vector.is_empty()).then_some(columns))
+    }
+
+    /// Deletes the row of this id.
+    pub fn delete(&self, id: i64) -> Result<()> {
+        self.statements()?.delete.run(&[Value::Integer(id)])
+    }
+
+    /// Deletes all rows.
+    pub fn clear(&self) -> Result<()> {
+        self.statements()?.clear.run(&[])
+    }
+
+    /// All rows, in the order of their ids: the ids first, then each stored column. They are remembered as
+    /// long as the generation is this one.
+    pub fn rows(&self, generation: Option<i64>) -> Result<Rc<Vec<Column>>> {
+        if let (Some(now), Some((then, rows))) = (generation, &*self.known.borrow())
+            && now == *then
+        {
+            return Ok(Rc::clone(rows));
+        }
+        let rows = Rc::new(self.collect(&self.statements()?.read)?);
+        *self.known.borrow_mut() = generation.map(|now| (now, Rc::clone(&rows)));
+        Ok(rows)
+    }
+
+    /// The rest of a statement's rows as columns.
+    fn collect(&self, statement: &Statement) -> Result<Vec<Column>> {
+        let mut builders = self.builders();
+        while statement.step()? {
+            for (at, builder) in builders.iter_mut().enumerate() {
+                builder.push(statement.value(at)).inspect_err(|_| statement.reset())?;
+            }
+        }
+        Ok(builders.into_iter().map(ColumnBuilder::finish).collect())
+    }
+
+    /// Empty columns: the ids, then each stored column.
+    pub fn builders(&self) -> Vec<ColumnBuilder> {
+        let stored = self.columns.0.iter().filter(|column| !column.is_row_id);
+        let affinities = std::iter::once(Affinity::Numeric).chain(stored.map(|column| column.affinity));
+        affinities.map(ColumnBuilder::new).collect()
+    }
+}

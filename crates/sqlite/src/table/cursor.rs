@@ -1,0 +1,56 @@
+//! A cursor of SQLite's on a columnar table: a scan, before which all that waits is written.
+
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use super::Columnar;
+use crate::api::{Argument, Context, Cursor, Result};
+use crate::scan::RowScan;
+use crate::scan::search::Search;
+use crate::storage::Storage;
+
+/// A cursor.
+pub struct ColumnarCursor {
+    storage: Rc<Storage>,
+    scan: RowScan,
+}
+
+impl ColumnarCursor {
+    /// A cursor that stands nowhere.
+    pub fn new(storage: &Rc<Storage>) -> Self {
+        Self { storage: Rc::clone(storage), scan: RowScan::new(Rc::clone(storage)) }
+    }
+}
+
+impl Cursor for ColumnarCursor {
+    type Table = Columnar;
+
+    fn filter(
+        &mut self,
+        table: &Columnar,
+        _number: c_int,
+        text: &str,
+        values: &[Argument<'_>],
+    ) -> Result<()> {
+        table.flush()?;
+        self.storage.directory.refresh()?;
+        self.scan.start(Search::from_text(text)?, values)
+    }
+
+    fn next(&mut self, _table: &Columnar) -> Result<()> {
+        self.scan.next()
+    }
+
+    fn is_past_end(&self) -> bool {
+        self.scan.is_past_end()
+    }
+
+    fn column(&mut self, context: &mut Context<'_>, column: usize) -> Result<()> {
+        context.set(self.scan.get(self.storage.columns.place(column))?);
+        Ok(())
+    }
+
+    fn row_id(&self) -> Result<i64> {
+        self.scan.row_id()
+    }
+}

@@ -1,0 +1,70 @@
+//! Writes what waits in memory to shadow tables.
+//!
+//! Many rows become a stripe, few go to the tail. Once the tail is long it becomes a stripe. A stripe of
+//! which every row is dead goes. All of this is part of the transaction that is running.
+
+use super::Columnar;
+use super::pending::Pending;
+use crate::api::{Error, Result};
+
+/// So many rows at a time become a stripe of their own. Fewer go to the tail.
+const DIRECT_ROWS: usize = 8_192;
+/// Once the tail has so many rows it becomes a stripe.
+const TAIL_ROWS: u32 = 16_384;
+/// Rows that take so much memory do not wait for more.
+const PENDING_BYTES: usize = 128 << 20;
+
+impl Columnar {
+    /// An error once a write has failed in the middle.
+    pub(super) fn expect_whole(&self) -> Result<()> {
+        match self.writing.get() {
+            true => Err(Error::new("an earlier write of this transaction has failed: roll it back")),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes all that waits.
+    pub fn flush(&self) -> Result<()> {
+        if !self.dirty.get() {
+            return Ok(());
+        }
+        self.expect_whole()?;
+        // What is half written is not to be written again, nor to be taken for whole.
+        self.writing.set(true);
+        self.flushing.set(true);
+        let written = self.write().and_then(|()| self.storage.directory.write());
+        self.flushing.set(false);
+        written?;
+        self.writing.set(false);
+        self.dirty.set(false);
+        Ok(())
+    }
+
+    /// Writes rows that wait, if there are enough for a stripe.
+    pub(super) fn flush_full(&self) -> Result<()> {
+        let full = {
+            let pending = self.pending.borrow();
+            pending.rows() >= self.storage.options.stripe_rows as usize || pending.bytes() >= PENDING_BYTES
+        };
+        if full { self.flush() } else { Ok(()) }
+    }
+
+    fn write(&self) -> Result<()> {
+        let storage = &self.storage;
+        let waiting = self.pending.replace(Pending::new(storage.tail.builders()));
+        let rows = waiting.rows();
+        if rows >= DIRECT_ROWS {
+            storage.write(waiting.finish())?;
+        } else if rows > 0 {
+            storage.tail.insert_all(&waiting.finish())?;
+            storage.directory.change_tail(rows.cast_signed() as i64);
+        }
+        if storage.directory.tail_rows() >= TAIL_ROWS {
+            let rows = storage.tail.rows(None)?;
+            storage.write(rows.to_vec())?;
+            storage.tail.clear()?;
+            storage.directory.change_tail(-i64::from(storage.directory.tail_rows()));
+        }
+        storage.remove_dead()
+    }
+}

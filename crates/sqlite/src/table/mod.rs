@@ -1,0 +1,147 @@
+//! The virtual table `columnar`: what SQLite calls for each of its verbs.
+//!
+//! - `pending`: rows of the running transaction that are in no shadow table yet
+//! - `cursor`: reading
+//! - `change`: INSERT, UPDATE and DELETE of one row
+//! - `flush`: writing what waits; when rows of the tail become a stripe
+
+mod change;
+mod cursor;
+mod flush;
+mod pending;
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use crate::api::{Change, Connection, Error, IndexInfo, Result, StoredTable, Table, raw};
+use crate::declaration::{Columns, Declaration, Options};
+use crate::scan::search;
+use crate::storage::{Shadow, Storage, is_shadow};
+use cursor::ColumnarCursor;
+use pending::Pending;
+
+/// A connected columnar table.
+pub struct Columnar {
+    /// Its rows.
+    pub storage: Rc<Storage>,
+    /// A row's constraints are checked by SQLite in the tail, which every row goes through.
+    checks_in_tail: bool,
+    pending: RefCell<Pending>,
+    /// Something in memory has to be written to shadow tables.
+    dirty: Cell<bool>,
+    /// A write has begun, or has failed in the middle. In that case nothing is right before a rollback.
+    writing: Cell<bool>,
+    /// `flush` is running.
+    flushing: Cell<bool>,
+}
+
+impl Table for Columnar {
+    type Cursor = ColumnarCursor;
+
+    // Whoever may read a schema may use the table: it reads nothing but what is in it.
+    const PROPERTIES: &'static [c_int] = &[raw::SQLITE_VTAB_CONSTRAINT_SUPPORT, raw::SQLITE_VTAB_INNOCUOUS];
+
+    fn connect(db: Connection, arguments: &[&str], create: bool) -> Result<(String, Self)> {
+        let [_, schema, name, parts @ ..] = arguments else {
+            return Err(Error::new("columnar requires at least one column"));
+        };
+        let Declaration { options, definitions } = Declaration::parse(parts)?;
+        let shadow = Rc::new(Shadow::new(db, schema, name));
+        if create {
+            shadow.create(&definitions)?;
+        }
+        shadow.check()?;
+        let columns = Rc::new(Columns::read(db, schema, &shadow.bare("tail"))?);
+        let table = Self::new(shadow, Rc::clone(&columns), options, &definitions)?;
+        Ok((columns.declaration(), table))
+    }
+
+    fn best_index(&self, info: &mut IndexInfo<'_>) -> Result<()> {
+        search::choose(&self.storage, info)
+    }
+
+    fn open(&self) -> Result<ColumnarCursor> {
+        Ok(ColumnarCursor::new(&self.storage))
+    }
+}
+
+impl Columnar {
+    fn new(shadow: Rc<Shadow>, columns: Rc<Columns>, options: Options, definitions: &[&str]) -> Result<Self> {
+        let storage = Rc::new(Storage::new(shadow, columns, options)?);
+        let pending = RefCell::new(Pending::new(storage.tail.builders()));
+        let checks_in_tail = definitions.iter().any(|definition| has_check(definition));
+        let (dirty, writing, flushing) = (Cell::new(false), Cell::new(false), Cell::new(false));
+        Ok(Self { storage, checks_in_tail, pending, dirty, writing, flushing })
+    }
+
+    fn drop_pending(&self) {
+        *self.pending.borrow_mut() = Pending::new(self.storage.tail.builders());
+        self.dirty.set(false);
+        self.writing.set(false);
+        self.storage.directory.forget();
+    }
+}
+
+impl StoredTable for Columnar {
+    fn destroy(&self) -> Result<()> {
+        self.storage.close();
+        self.storage.shadow.destroy()
+    }
+
+    fn rename(&self, name: &str) -> Result<()> {
+        self.flush()?;
+        self.storage.close();
+        self.storage.shadow.rename(name)
+    }
+
+    fn change(&self, change: Change<'_>) -> Result<Option<i64>> {
+        self.expect_whole()?;
+        if self.storage.directory.generation().is_none() {
+            self.storage.directory.refresh()?;
+        }
+        match change {
+            Change::Delete(id) => self.delete(id).map(|()| None),
+            Change::Insert(id, values) => self.insert(id, &values).map(Some),
+            Change::Update(old, new, values) => self.update(old, new, &values).map(|()| None),
+        }
+    }
+
+    fn begin(&self) -> Result<()> {
+        self.storage.directory.refresh()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.flush()
+    }
+
+    fn commit(&self) {}
+
+    fn rollback(&self) {
+        self.drop_pending();
+    }
+
+    fn savepoint(&self) -> Result<()> {
+        // A statement of `flush` may be a savepoint of its own.
+        if self.flushing.get() { Ok(()) } else { self.flush() }
+    }
+
+    fn rollback_to(&self) {
+        if !self.flushing.get() {
+            self.drop_pending();
+        }
+    }
+
+    fn is_shadow(suffix: &str) -> bool {
+        is_shadow(suffix)
+    }
+
+    fn integrity(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+/// Whether a definition may have a CHECK constraint. Saying so without one costs time, nothing else.
+fn has_check(definition: &str) -> bool {
+    definition.to_ascii_uppercase().contains("CHECK")
+}

@@ -1,0 +1,153 @@
+//! Values of one column, collected for a stripe, and read again.
+
+use vector::{ByteViews, LogicalType, Values, Vector, VectorBuilder};
+
+use super::affinity::{Affinity, as_real, whole};
+use super::kind::{Kind, get_mixed, put_mixed};
+use crate::api::{Error, Result, Value};
+
+/// Integers up to this size are reals without loss.
+const EXACT: u64 = 1 << 53;
+
+/// Collects values. The kind follows from what comes: a column begins with the kind of its first value, and
+/// what was collected moves to another kind where a value does not fit.
+pub struct ColumnBuilder {
+    affinity: Affinity,
+    /// None as long as all values are NULL.
+    kind: Option<Kind>,
+    /// Every integer so far is a real without loss.
+    exact: bool,
+    values: VectorBuilder,
+    room: Vec<u8>,
+}
+
+impl ColumnBuilder {
+    /// No values, of a column of this affinity.
+    pub fn new(affinity: Affinity) -> Self {
+        let values = VectorBuilder::new(LogicalType::Int64);
+        Self { affinity, kind: None, exact: true, values, room: Vec::new() }
+    }
+
+    /// Memory that the values take, about.
+    pub const fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
+
+    /// Adds a value, to which the affinity was applied.
+    #[inline]
+    pub fn push(&mut self, value: Value<'_>) -> Result<()> {
+        let fits = match (self.kind, value) {
+            (_, Value::Null) => {
+                self.values.push_null();
+                true
+            }
+            (Some(Kind::Integer), Value::Integer(integer)) => {
+                self.exact &= is_exact(integer);
+                self.values.push_i64(integer)
+            }
+            (Some(Kind::Real | Kind::Number), Value::Real(real)) => self.values.push_f64(real),
+            (Some(Kind::Number), Value::Integer(integer)) if is_exact(integer) => {
+                self.values.push_f64(as_real(integer))
+            }
+            (Some(Kind::Text), Value::Text(text)) => self.values.push_bytes(text),
+            (Some(Kind::Mixed), value) => {
+                put_mixed(value, &mut self.room);
+                self.values.push_bytes(&self.room)
+            }
+            _ => {
+                self.widen(value)?;
+                return self.push(value);
+            }
+        };
+        if fits { Ok(()) } else { Err(Error::new("a value past 4 GiB")) }
+    }
+
+    /// Chooses a kind that has room for this value as well.
+    fn widen(&mut self, value: Value<'_>) -> Result<()> {
+        let alone = match value {
+            Value::Integer(_) => Kind::Integer,
+            Value::Real(_) => Kind::Real,
+            Value::Text(_) => Kind::Text,
+            Value::Null | Value::Blob(_) => Kind::Mixed,
+        };
+        let numeric = self.affinity == Affinity::Numeric;
+        let kind = match (self.kind, value) {
+            (None, _) => alone,
+            (Some(Kind::Integer), Value::Real(_)) if numeric && self.exact => Kind::Number,
+            (Some(Kind::Real), Value::Integer(integer)) if numeric && is_exact(integer) => Kind::Number,
+            _ => Kind::Mixed,
+        };
+        let mut wider = VectorBuilder::new(kind.logical());
+        let old = std::mem::replace(&mut self.values, VectorBuilder::new(kind.logical()));
+        let old = Column::new(self.kind.unwrap_or(Kind::Integer), old.finish(&|_, _, _| Box::default()));
+        for row in 0..old.vector.len() {
+            match (kind, old.get(row)?) {
+                (_, Value::Null) => wider.push_null(),
+                (Kind::Number, Value::Integer(integer)) => _ = wider.push_f64(as_real(integer)),
+                (Kind::Number, Value::Real(real)) => _ = wider.push_f64(real),
+                (_, value) => {
+                    put_mixed(value, &mut self.room);
+                    wider.push_bytes(&self.room);
+                }
+            }
+        }
+        self.values = wider;
+        self.kind = Some(kind);
+        Ok(())
+    }
+
+    /// The values.
+    pub fn finish(self) -> Column {
+        let kind = self.kind.unwrap_or(Kind::Integer);
+        Column::new(kind, self.values.finish(&|_, _, _| Box::default()))
+    }
+}
+
+const fn is_exact(integer: i64) -> bool {
+    integer.unsigned_abs() <= EXACT
+}
+
+/// Values of one column, of one kind.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// How they lie.
+    pub kind: Kind,
+    /// The values: flat.
+    pub vector: Vector,
+}
+
+static NO_BYTES: &[u8] = &[];
+
+impl Column {
+    /// Values that were decoded, or built. They are made flat, as single ones are going to be asked for.
+    pub fn new(kind: Kind, vector: Vector) -> Self {
+        Self { kind, vector: vector.flatten() }
+    }
+
+    /// The value of a row.
+    #[inline]
+    pub fn get(&self, row: usize) -> Result<Value<'_>> {
+        if self.vector.validity.as_ref().is_some_and(|validity| !validity.get(row)) {
+            return Ok(Value::Null);
+        }
+        Ok(match (self.kind, &self.vector.values) {
+            (Kind::Integer, Values::Int64(values)) => {
+                Value::Integer(values.get(row).copied().unwrap_or_default())
+            }
+            (Kind::Real, Values::Float64(values)) => {
+                Value::Real(values.get(row).copied().unwrap_or_default())
+            }
+            (Kind::Number, Values::Float64(values)) => {
+                let real = values.get(row).copied().unwrap_or_default();
+                whole(real).map_or(Value::Real(real), Value::Integer)
+            }
+            (Kind::Text, Values::Bytes(views)) => Value::Text(bytes(views, row)),
+            (Kind::Mixed, Values::Bytes(views)) => get_mixed(bytes(views, row))?,
+            _ => return Err(Error::corrupt("a column of another type than the directory says")),
+        })
+    }
+}
+
+fn bytes(views: &ByteViews, row: usize) -> &[u8] {
+    if row < views.len() { views.get(row) } else { NO_BYTES }
+}

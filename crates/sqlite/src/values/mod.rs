@@ -1,0 +1,15 @@
+//! What SQLite's values are, and how they lie in stripes.
+//!
+//! - `affinity`: what a value becomes in a column
+//! - `order`: how values compare
+//! - `kind`, `column`: how the values of a column lie in a stripe
+
+mod affinity;
+mod column;
+mod kind;
+mod order;
+
+pub use affinity::{Affinity, as_real};
+pub use column::{Column, ColumnBuilder};
+pub use kind::Kind;
+pub use order::{compare, integer_to_real};

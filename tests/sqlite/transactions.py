@@ -1,0 +1,202 @@
+"""Transactions of SQLite on columnar tables: rollback, savepoints, several connections and threads, both
+journals, attached databases, VACUUM, backup, and what protects shadow tables."""
+
+import sys
+import threading
+
+from harness.checks import Checks
+from harness.sqlite import HOST, Connection, SqlError, Twins, count, database, version
+
+CHECKS = Checks("transactions")
+
+
+def savepoints():
+    with CHECKS.part("savepoints and rollbacks cut back what they should"):
+        on = Connection()
+        twins = Twins(on, "id INTEGER, name TEXT")
+        few, many = f"INSERT INTO @ {count(10)} SELECT i, 'few' FROM n", f"INSERT INTO @ {count(9000)} SELECT i, 'many' FROM n"
+        for statement in (few, many):
+            twins.run(statement)
+
+        def both(*statements):
+            for statement in statements:
+                if "@" in statement:
+                    twins.run(statement)
+                    twins.run("SELECT count(*), sum(id), max(rowid) FROM @")
+                else:
+                    on.sql(statement)
+            twins.expect_same()
+        for first in (few, many):
+            for second in (few, many, "DELETE FROM @ WHERE id % 3 = 0", "UPDATE @ SET name = 'changed' WHERE id % 5 = 0", "DELETE FROM @"):
+                both("BEGIN", first, "SAVEPOINT a", second, "ROLLBACK TO a", "COMMIT")
+                both("BEGIN", first, second, "ROLLBACK")
+                both("SAVEPOINT a", first, "SAVEPOINT b", second, "RELEASE b", "ROLLBACK TO a", second, "RELEASE a")
+                both("BEGIN", second, "SAVEPOINT a", first, "SAVEPOINT b", second, "ROLLBACK TO a", first, "ROLLBACK TO a", "COMMIT", first)
+        on.close()
+
+
+def unread():
+    with CHECKS.part("savepoints cut back rows that nobody has read in between"):
+        on = Connection()
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(id)")
+        on.sql("BEGIN")
+        on.many("INSERT INTO c VALUES (?)", [(i,) for i in range(20)])
+        on.sql("SAVEPOINT a")
+        on.many("INSERT INTO c VALUES (?)", [(i,) for i in range(20, 20_000)])
+        on.sql("SAVEPOINT b")
+        on.many("INSERT INTO c VALUES (?)", [(i,) for i in range(20_000, 40_000)])
+        on.sql("ROLLBACK TO b")
+        assert on.value("SELECT count(*) FROM c") == 20_000
+        on.sql("ROLLBACK TO a")
+        on.many("INSERT INTO c VALUES (?)", [(i,) for i in range(20, 25)])
+        on.sql("COMMIT")
+        assert on.sql("SELECT count(*), sum(id) FROM c") == [(25, 300)]
+        on.close()
+
+
+def statements_that_fail():
+    with CHECKS.part("a statement that fails in its middle leaves what SQLite's conflict clause says"):
+        on = Connection()
+        twins = Twins(on, "id INTEGER PRIMARY KEY, name TEXT NOT NULL")
+        twins.run("INSERT INTO @ VALUES (500, 'in the way')")
+        for size, start in ((1000, 0), (20_000, -19_000)):
+            rows = f"{count(size)} SELECT i + {start}, 'row' FROM n"
+            for clause in ("", "OR ABORT", "OR IGNORE", "OR FAIL", "OR ROLLBACK", "OR REPLACE"):
+                for begin in (False, True):
+                    on.sql("BEGIN") if begin else None
+                    twins.run("INSERT INTO @ VALUES (-99999, 'before')")
+                    twins.run(f"INSERT {clause} INTO @ {rows}")
+                    if begin and not on.error("COMMIT"):
+                        pass
+                    twins.expect_same()
+                    twins.run("DELETE FROM @ WHERE id <> 500")
+        on.close()
+
+
+def connections():
+    for journal in ("WAL", "DELETE"):
+        with CHECKS.part(f"connections see each other's commits and nothing else ({journal})"), database() as path:
+            one, two = Connection(path), Connection(path)
+            one.sql(f"PRAGMA journal_mode = {journal}")
+            one.sql("CREATE VIRTUAL TABLE c USING columnar(id, name)")
+            total = 0
+            for rows in (3, 10_000, 1, 17_000, 5):
+                one.sql("BEGIN IMMEDIATE")
+                one.sql(f"INSERT INTO c {count(rows)} SELECT i, 'x' FROM n")
+                if journal == "WAL":
+                    assert two.value("SELECT count(*) FROM c") == total, "what is not committed is seen"
+                one.sql("COMMIT")
+                total += rows
+                assert two.value("SELECT count(*) FROM c") == total, "what is committed is not seen"
+                two.sql("DELETE FROM c WHERE rowid = (SELECT min(rowid) FROM c)")
+                total -= 1
+                assert one.value("SELECT count(*) FROM c") == total
+            # A rollback on one side, and then a commit on the other, which gives the same stripe number.
+            one.sql("BEGIN IMMEDIATE")
+            one.sql(f"INSERT INTO c {count(9000)} SELECT -i, 'rolled back' FROM n")
+            assert one.value("SELECT count(*) FROM c WHERE id < 0") == 9000
+            one.sql("ROLLBACK")
+            two.sql(f"INSERT INTO c {count(9000)} SELECT -1, 'other' FROM n")
+            assert one.sql("SELECT count(*), sum(id), min(name) FROM c WHERE id < 0") == [(9000, -9000, "other")]
+            if journal == "WAL":
+                one.sql("BEGIN")
+                before = one.value("SELECT count(*) FROM c")
+                two.sql("DELETE FROM c WHERE id < 0")
+                assert one.value("SELECT count(*) FROM c") == before, "a snapshot changes"
+                one.sql("COMMIT")
+                assert one.value("SELECT count(*) FROM c") == before - 9000
+            assert one.sql("PRAGMA integrity_check") == [("ok",)]
+            one.close()
+            two.close()
+
+
+def threads():
+    with CHECKS.part("threads with connections of their own"), database() as path:
+        on = Connection(path)
+        on.sql("PRAGMA journal_mode = WAL")
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(thread INTEGER, i INTEGER)")
+        failures = []
+
+        def work(number):
+            try:
+                own = Connection(path, timeout=60)
+                for turn in range(20):
+                    own.sql("BEGIN IMMEDIATE")
+                    own.many("INSERT INTO c VALUES (?, ?)", [(number, turn * 50 + i) for i in range(50)])
+                    own.sql("COMMIT")
+                    rows = own.sql("SELECT count(*), sum(i), min(i), max(i) FROM c WHERE thread = ?", (number,))
+                    n = (turn + 1) * 50
+                    if rows != [(n, n * (n - 1) // 2, 0, n - 1)]:
+                        failures.append((number, turn, rows))
+                own.close()
+            except (SqlError, AssertionError) as error:
+                failures.append((number, str(error)))
+        workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert not failures, failures[:3]
+        assert on.value("SELECT count(*) FROM c") == 4000
+        on.close()
+
+
+def elsewhere():
+    with CHECKS.part("attached and temporary databases, VACUUM, VACUUM INTO, backup"), database() as path:
+        on = Connection(path)
+        on.sql(f"ATTACH '{path.with_name('other.db')}' AS other")
+        for schema in ("main", "other", "temp"):
+            on.sql(f"CREATE VIRTUAL TABLE {schema}.c_{schema} USING columnar(id, name TEXT)")
+            on.sql(f"INSERT INTO {schema}.c_{schema} {count(10_010)} SELECT i, '{schema}' FROM n")
+            on.sql(f"INSERT INTO {schema}.c_{schema} VALUES (-1, 'tail')")
+        on.sql("BEGIN")
+        on.sql("DELETE FROM c_main WHERE id > 10")
+        on.sql("DELETE FROM other.c_other WHERE id > 20")
+        on.sql("ROLLBACK")
+        for schema in ("main", "other", "temp"):
+            assert on.sql(f"SELECT count(*), sum(id) FROM c_{schema}") == [(10_011, 50_105_054)], schema
+        on.sql("VACUUM")
+        on.sql("VACUUM other")
+        on.sql(f"VACUUM INTO '{path.with_name('copy.db')}'")
+        copy = Connection(path.with_name("copy.db"))
+        assert copy.sql("SELECT count(*), sum(id) FROM c_main") == [(10_011, 50_105_054)], "VACUUM INTO"
+        copy.close()
+        if HOST == "debian":
+            target = Connection()
+            on.db.backup(target.db)
+            assert target.sql("SELECT count(*), sum(id) FROM c_main") == [(10_011, 50_105_054)], "backup"
+            target.close()
+        on.sql("ALTER TABLE other.c_other RENAME TO renamed")
+        assert on.value("SELECT count(*) FROM other.renamed") == 10_011
+        on.sql("DROP TABLE other.renamed")
+        assert on.sql("SELECT name FROM other.sqlite_master") == []
+        on.close()
+
+
+def protected():
+    with CHECKS.part("shadow tables are protected, and untrusted schemas may use the table"):
+        on = Connection()
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(id)")
+        on.sql("INSERT INTO c VALUES (1)")
+        on.sql("PRAGMA trusted_schema = off")
+        on.sql("CREATE VIEW v AS SELECT * FROM c")
+        assert on.sql("SELECT * FROM v") == [(1,)]
+        if HOST == "apsw":
+            import apsw
+            on.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+            for statement in ("DELETE FROM c_tail", "UPDATE c_stripe SET rows = 0", "DROP TABLE c_bytes", "INSERT INTO c_meta VALUES (2, 1, 1, 1)"):
+                assert "may not be" in (on.error(statement) or ""), statement
+            on.sql("INSERT INTO c VALUES (2)")
+            assert on.value("SELECT count(*) FROM c") == 2
+        on.close()
+
+
+def main():
+    for part in (savepoints, unread, statements_that_fail, connections, threads, elsewhere, protected):
+        part()
+    print(f"with SQLite {'.'.join(map(str, version()))}")
+    return CHECKS.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
