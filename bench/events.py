@@ -188,13 +188,13 @@ def ask(server, arms, csv, about):
     engines = [race.Postgres(arm.method, server, DATABASE, arm.name) for arm in arms]
     loaded = []
     try:
-        for peer in peers.found(server):
+        for peer in peers.found():
             kit.say(f"loading {peer.name}")
             one = peers.Loaded(peer, kit.events_table(), csv)
             loaded.append(one)
             engines.append(one.engine())
-            about[peer.name] = {"load_s": one.load_ms / 1000, "load_cpu_s": one.load_cpu, "bytes": one.bytes}
-            kit.say(f"  {peer.name}: {one.load_ms / 1000:.1f} s, CPU {one.load_cpu:.1f} s, {one.bytes / kit.MB:.1f} MB")
+            about[peer.name] = {"version": one.version, "load_s": one.load_ms / 1000, "load_cpu_s": one.load_cpu, "bytes": one.bytes}
+            kit.say(f"  {peer.name} {one.version}: {one.load_ms / 1000:.1f} s, CPU {one.load_cpu:.1f} s, {one.bytes / kit.MB:.1f} MB")
         for kind in others.present():
             engine = kind(server.base / f"events.{kind.name}")
             engines.append(engine)
