@@ -186,13 +186,19 @@ def questions():
 def ask(server, arms, csv, about):
     """Both lists in both modes; the exit status."""
     engines = [race.Postgres(arm.method, server, DATABASE, arm.name) for arm in arms]
-    loaded = []
+    loaded, unloaded = [], {}
     try:
         for peer in peers.found():
             kit.say(f"loading {peer.name}")
-            one = peers.Loaded(peer, kit.events_table(), csv)
-            loaded.append(one)
-            engines.append(one.engine())
+            try:
+                one = peers.Loaded(peer, kit.events_table(), csv)
+                loaded.append(one)
+                engines.append(one.engine())
+            except peers.REFUSALS as problem:
+                unloaded[peer.name] = peers.reason(problem)
+                about[peer.name] = {"problem": str(problem)}
+                kit.say(f"  {peer.name} does not take part: {unloaded[peer.name]}")
+                continue
             about[peer.name] = {"version": one.version, "load_s": one.load_ms / 1000, "load_cpu_s": one.load_cpu, "bytes": one.bytes}
             kit.say(f"  {peer.name} {one.version}: {one.load_ms / 1000:.1f} s, CPU {one.load_cpu:.1f} s, {one.bytes / kit.MB:.1f} MB")
         for kind in others.present():
@@ -204,7 +210,7 @@ def ask(server, arms, csv, about):
             kit.say(f"  {kind.name} {engine.version}: {load['wall_ms'] / 1000:.1f} s, CPU {load['cpu_ms'] / 1000:.1f} s, file {engine.path.stat().st_size / kit.MB:.1f} MB")
         scanned, keyed = questions()
         kit.say(f"{len(scanned)} questions without indexes, {RUNS} runs each in turns")
-        contest = race.Race("events", engines, scanned, RUNS)
+        contest = peers.Race("events", engines, scanned, RUNS)
         modes = contest.all_modes()
         kit.say(f"{len(keyed)} questions by key, with btree(id) and btree(user_id) on all but Hyper, which has no indexes")
         about["indexes"] = index(server, arms)
@@ -223,7 +229,10 @@ def ask(server, arms, csv, about):
             mode, record = cold(server, arms, scanned + keyed, contest)
             modes[mode] = record
         scans = [q.name for q in scanned]
-        return race.finish(contest, modes, about, {"Q1 to Q10 and K9 to K12": [n for n in scans if n[0] != "W"], "windows (W1 to W5)": [n for n in scans if n[0] == "W"], "those without JSON (Q6, Q7)": [n for n in scans if n not in ("Q6", "Q7") and n[0] != "W"]})
+        status = race.finish(contest, modes, about, {"Q1 to Q10 and K9 to K12": [n for n in scans if n[0] != "W"], "windows (W1 to W5)": [n for n in scans if n[0] == "W"], "those without JSON (Q6, Q7)": [n for n in scans if n not in ("Q6", "Q7") and n[0] != "W"]})
+        for problem in peers.problems(modes, unloaded):
+            print(f"PEER {problem}")
+        return status
     finally:
         for engine in engines:
             engine.close()

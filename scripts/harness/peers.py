@@ -2,16 +2,24 @@
 
 Called by bench/events.py. Each gets a cluster of its own without Colonnade, with its library preloaded alone:
 their hooks meet in one server, and storage_engine has our access methods' names. `PEERS=0` leaves them out.
+
+What a peer cannot do ends no race: it has no time there, and `Race` keeps why. After a crash its server comes
+up by itself, and the peer takes part again from the next question.
 """
 
 import os
+import time
 from pathlib import Path
 
-from . import kit, methods
-from .race import Postgres
+from . import kit, methods, race
 from .server import Server, ServerError, end_orderly, pg_config, private_base
+from .session import SqlError
 
 DATABASE = "bench"
+# What the harness raises where a server refuses a statement, or is gone.
+REFUSALS = (ServerError, SqlError, OSError)
+# A peer that never comes to an end is stopped in its load and its indexes, too.
+SETTINGS = kit.SERVER_SETTINGS | {"statement_timeout": "30min"}
 
 
 class Peer:
@@ -55,13 +63,119 @@ def found():
     return [peer for peer in KNOWN if peer.is_there() and methods.translated(peer.method or "") == (peer.method or "")]
 
 
+def reason(problem):
+    """What a refusal says, in a line."""
+    text = str(problem)
+    if "the session ended" in text or "closed the connection" in text:
+        return "the server ended the session: a crash?"
+    lines = [line for line in text.splitlines() if line.strip()] or [type(problem).__name__]
+    line = next((line for line in lines if "ERROR:" in line or "FATAL:" in line), lines[0])
+    return line[max(line.find("ERROR:"), line.find("FATAL:"), 0):]
+
+
+class Engine(race.Postgres):
+    """A peer in a race. Where it fails it has no answer, and `problem` says why."""
+
+    def __init__(self, peer, server, table):
+        self.problem, self.gone = None, False
+        self.again = lambda: super(Engine, self).__init__(peer.name, server, DATABASE, table)
+        self.again()
+
+    def use(self, threads):
+        if not self.gone:
+            self.gone = not self._use(threads)
+
+    def _use(self, threads, patience=120):
+        """Opens a session anew where the last one has ended, as soon as the server is up again. Is there one?
+        """
+        try:
+            super().use(threads)
+            return True
+        except REFUSALS:
+            self.close()
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            try:
+                self.again()
+                super().use(threads)
+                return True
+            except REFUSALS:
+                time.sleep(0.5)
+        return False
+
+    def run(self, text):
+        if self.gone:
+            self.problem = "its server did not come up again"
+            return race.Run(None, None, None)
+        try:
+            run = super().run(text)
+        except REFUSALS as problem:
+            self.problem = reason(problem)
+            # The session may have ended, which shows where it is used.
+            self.use(self.threads)
+            return race.Run(None, None, None)
+        if run.wall is None:
+            self.problem = "stopped: it took too long"
+        return run
+
+    def differs(self, run, expected, question):
+        """What differs from heap's answer, or None."""
+        try:
+            return kit.compare(run.rows, expected, question.ordered, self.floats(self.words(question)))
+        except REFUSALS as problem:
+            return reason(problem)
+
+
+class Race(race.Race):
+    """A race in which a peer's failure costs only that peer its time: `record[question][peer]["problem"]`
+    says what it was."""
+
+    def peers(self):
+        return [engine for engine in self.engines if isinstance(engine, Engine)]
+
+    def ask(self, question):
+        for peer in self.peers():
+            peer.problem = None
+        record = super().ask(question)
+        for peer in self.peers():
+            if peer.problem:
+                record[peer.name] = {"wall_ms": [], "cpu_ms": [], "problem": peer.problem}
+                kit.say(f"  {question.name}: {peer.name}: {peer.problem}")
+        return record
+
+    def compare(self, question, words, first):
+        """Peers are compared first, and taken out where they differ: their answers say nothing of ours."""
+        expected = first[self.engines[0].name].rows
+        for peer in self.peers():
+            run = first[peer.name]
+            if run.rows is None or expected is None:
+                continue
+            fault = peer.differs(run, expected, question)
+            if fault:
+                peer.problem = f"differs: {fault}"
+                first[peer.name] = race.Run(None, None, None)
+        return super().compare(question, words, first)
+
+
+def problems(modes, unloaded):
+    """What peers could not do, a line for each peer and reason: the load, or questions, in whichever mode."""
+    found = {(name, why): ["the load"] for name, why in unloaded.items()}
+    for record in modes.values():
+        for question, entry in record.items():
+            for name, of in entry.items():
+                if isinstance(of, dict) and "problem" in of:
+                    asked = found.setdefault((name, of["problem"]), [])
+                    asked += [question] if question not in asked else []
+    return [f"{name}, {', '.join(asked)}: {why}" for (name, why), asked in found.items()]
+
+
 class Loaded:
     """A peer's cluster with the rows of a CSV file in one table, and what that took."""
 
     def __init__(self, peer, source, csv):
         self.peer, self.table = peer, "events_peer"
         end_orderly()
-        settings = kit.SERVER_SETTINGS | peer.settings | ({"shared_preload_libraries": peer.preload} if peer.preload else {})
+        settings = SETTINGS | peer.settings | ({"shared_preload_libraries": peer.preload} if peer.preload else {})
         self.server = Server(private_base(f"peer_{peer.extension}", temporary=True), settings=settings)
         try:
             self.server.init()
@@ -90,7 +204,7 @@ class Loaded:
         self.bytes = int(self.server.sql(f"SELECT {self.peer.size.replace('%s', self.table)}", DATABASE))
 
     def engine(self):
-        return Postgres(self.peer.name, self.server, DATABASE, self.table)
+        return Engine(self.peer, self.server, self.table)
 
     def index(self):
         """Both indexes of the questions by key, where the extension takes them."""
@@ -98,7 +212,7 @@ class Loaded:
             try:
                 self.server.sql(f"CREATE INDEX ON {self.table} ({column})", DATABASE)
             except ServerError as problem:
-                kit.say(f"  {self.peer.name} has no index on {column}: {str(problem).splitlines()[0]}")
+                kit.say(f"  {self.peer.name} has no index on {column}: {reason(problem)}")
 
     def destroy(self):
         self.server.destroy()
