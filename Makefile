@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-encodings clean
+.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -131,6 +131,9 @@ bench-loads: ## COPY of TPC-DS's 24 tables beside heap, small and wide ones amon
 
 bench-plans: ## which questions of the benchmarks are vectorised on this major version (PG=N), beside others
 	scripts/bench.sh plans
+
+bench-sqlite: ## columnar tables of SQLite beside plain tables and DuckDB, the seed's questions (ROWS, RUNS, WIDE=1)
+	scripts/bench.sh sqlite
 
 bench-encodings: ## size and decode speed of each encoding
 	scripts/bench.sh encodings

@@ -2,10 +2,10 @@
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench,
 # or to target/pgN/bench on a server of another major version than 15.
 # Usage: scripts/bench.sh
-# [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings]
+# [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings|sqlite]
 # Default: all, which is sizes and events, then open-scan. What each takes from the environment is said at its
 # top: bench/events.py, tpch.py, clickbench.py, device.py, majors.py, small.py, cold_changes.py, oltp.py,
-# packing.py, loads.py, open_scan.py, plans.py, uint8.py. PROFILE=dev takes the quick build.
+# packing.py, loads.py, open_scan.py, plans.py, uint8.py, sqlite.py. PROFILE=dev takes the quick build.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -56,11 +56,17 @@ cold) in_server cold_changes.py ;;
 oltp) in_server oltp.py ;;
 uint8) in_server uint8.py numpy pyarrow ;;
 packing) in_server packing.py ;;
+sqlite)
+    say "building the extension for SQLite (release profile)"
+    (cd "$ROOT" && cargo build --locked --release -p colonnade_sqlite)
+    "$ROOT/scripts/venv.sh" apsw duckdb pyarrow
+    "$TARGET/venv/bin/python" "$ROOT/bench/sqlite.py" "$TARGET/release/libcolonnade_sqlite.so" "$TARGET/bench/sqlite.json"
+    ;;
 plans) PROFILE=${PROFILE:-dev} in_server plans.py tpchgen-cli numpy pyarrow ;;
 loads) in_server loads.py duckdb tpcgen-cli ;;
 encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings|sqlite]" ;;
 esac

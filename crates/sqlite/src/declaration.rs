@@ -202,6 +202,17 @@ impl Columns {
         }
     }
 
+    /// The column that lies at a place. None for the row's id.
+    pub fn at_place(&self, place: usize) -> Option<&ColumnDefinition> {
+        let column = (0..self.0.len()).find(|&column| self.place(column) == place)?;
+        self.0.get(column).filter(|_| place > 0)
+    }
+
+    /// The affinity of what lies at a place.
+    pub fn affinity_at(&self, place: usize) -> Affinity {
+        self.at_place(place).map_or(Affinity::Numeric, |column| column.affinity)
+    }
+
     /// An error unless the value may stand in the column. `table` is for the text.
     pub fn refuse_null(&self, table: &str, column: usize) -> Result<()> {
         match self.0.get(column) {

@@ -9,11 +9,13 @@
 //! - `declaration`: what stands between the parentheses of CREATE VIRTUAL TABLE
 //! - `storage`: the shadow tables
 //! - `scan`: reading
+//! - `engine`: the vectorised engine over tables
 //! - `table`: the virtual table
 //! - `functions`: what SQL calls by name
 
 mod api;
 mod declaration;
+mod engine;
 mod functions;
 mod scan;
 mod storage;
@@ -21,12 +23,14 @@ mod table;
 mod values;
 
 use std::ffi::{c_char, c_int, c_void};
+use std::rc::Rc;
 
 use api::{Connection, Result, raw};
 
 fn register(db: Connection) -> Result<()> {
-    db.register_stored::<table::Columnar>(c"columnar")?;
-    functions::register(db)
+    let tables = Rc::new(table::Tables::default());
+    db.register_stored::<table::Columnar>(c"columnar", &tables)?;
+    functions::register(db, &tables)
 }
 
 /// What SQLite calls when it loads the library, which it finds by the file's name.

@@ -74,6 +74,16 @@ impl<'a> IndexInfo<'a> {
         (0..count).filter_map(known).collect()
     }
 
+    /// Whether a constraint on this column or a later one cannot be used in this order of joins.
+    pub fn has_unusable(&self, column: usize) -> bool {
+        let count = usize::try_from(self.info.constraint_count).unwrap_or(0);
+        (0..count).any(|at| {
+            // SAFETY: there are so many.
+            let stored = unsafe { &*self.info.constraints.add(at) };
+            stored.usable == 0 && usize::try_from(stored.column).is_ok_and(|own| own >= column)
+        })
+    }
+
     /// The collation by which a constraint compares.
     pub fn collation(&mut self, constraint: &Constraint) -> String {
         // SAFETY: the constraint is one of these. The text is copied.
@@ -102,6 +112,13 @@ impl<'a> IndexInfo<'a> {
         raw::is_since(3_038_000) && unsafe { raw::vtab_in(self.info, number(constraint.at), 1) != 0 }
     }
 
+    /// Whether the query wants rows of equal order columns next to each other only (1), each once (2), or
+    /// both (3), rather than in order (0).
+    pub fn distinct(&mut self) -> i32 {
+        // SAFETY: asked within `best_index`.
+        if raw::is_since(3_038_000) { unsafe { raw::vtab_distinct(self.info) } } else { 0 }
+    }
+
     /// Has the constraint's value be given when the search begins, after those that were asked for before.
     /// `omit`: SQLite need not look at the condition again.
     pub fn want(&mut self, constraint: &Constraint, omit: bool) {
@@ -110,6 +127,22 @@ impl<'a> IndexInfo<'a> {
         let usage = unsafe { &mut *self.info.usage.add(constraint.at) };
         usage.argument = self.arguments;
         usage.omit = u8::from(omit);
+    }
+
+    /// The columns by which the query wants its rows, and whether descending. None stands for the row's id.
+    pub fn order(&self) -> Vec<(Option<usize>, bool)> {
+        let count = usize::try_from(self.info.order_by_count).unwrap_or(0);
+        let term = |at: usize| {
+            // SAFETY: there are so many.
+            let term = unsafe { &*self.info.order_by.add(at) };
+            (usize::try_from(term.column).ok(), term.descending != 0)
+        };
+        (0..count).map(term).collect()
+    }
+
+    /// Rows come in the order that the query wants.
+    pub fn consume_order(&mut self) {
+        self.info.order_by_consumed = 1;
     }
 
     /// The columns that the query reads, one bit each. The last bit stands for all from the 64th on.

@@ -15,6 +15,7 @@ mod value;
 
 pub use connection::{Connection, OnConflict, Statement, random};
 pub use error::{Error, Result};
+pub use function::Function;
 pub use index_info::{Constraint, IndexInfo, Operator};
 pub use module::{Change, Cursor, StoredTable, Table};
 pub use value::{Argument, Context, Value};

@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
+use std::rc::Rc;
 
 use super::value::{Argument, Context};
 use super::{Connection, Error, IndexInfo, Result, raw};
@@ -19,13 +20,21 @@ pub trait Table: Sized + 'static {
     /// Goes through its rows.
     type Cursor: Cursor<Table = Self>;
 
+    /// What all tables of this kind share on a connection.
+    type Data: 'static;
+
     /// What SQLite may take for granted of such tables.
     const PROPERTIES: &'static [c_int] = &[];
 
     /// Makes the table (`create`), or connects to one that is there. Returns with it the CREATE TABLE
     /// statement that says its columns. `arguments` are the module's name, the schema's, the table's, and
     /// what stands between the parentheses.
-    fn connect(db: Connection, arguments: &[&str], create: bool) -> Result<(String, Self)>;
+    fn connect(
+        db: Connection,
+        data: &Rc<Self::Data>,
+        arguments: &[&str],
+        create: bool,
+    ) -> Result<(String, Self)>;
 
     /// Chooses how a query's rows are to be found.
     fn best_index(&self, info: &mut IndexInfo<'_>) -> Result<()>;
@@ -168,32 +177,31 @@ unsafe fn of_cursor<T: Table>(
 
 unsafe extern "C" fn create<T: Table>(
     db: *mut raw::sqlite3,
-    _data: *mut c_void,
+    data: *mut c_void,
     count: c_int,
     arguments: *const *const c_char,
     table: *mut *mut raw::sqlite3_vtab,
     message: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: as `connect_table`.
-    unsafe { connect_table::<T>(db, count, arguments, table, message, true) }
+    unsafe { connect_table::<T>((db, data), (count, arguments), table, message, true) }
 }
 
 unsafe extern "C" fn connect<T: Table>(
     db: *mut raw::sqlite3,
-    _data: *mut c_void,
+    data: *mut c_void,
     count: c_int,
     arguments: *const *const c_char,
     table: *mut *mut raw::sqlite3_vtab,
     message: *mut *mut c_char,
 ) -> c_int {
     // SAFETY: as `connect_table`.
-    unsafe { connect_table::<T>(db, count, arguments, table, message, false) }
+    unsafe { connect_table::<T>((db, data), (count, arguments), table, message, false) }
 }
 
 unsafe fn connect_table<T: Table>(
-    db: *mut raw::sqlite3,
-    count: c_int,
-    arguments: *const *const c_char,
+    (db, data): (*mut raw::sqlite3, *mut c_void),
+    (count, arguments): (c_int, *const *const c_char),
     table: *mut *mut raw::sqlite3_vtab,
     message: *mut *mut c_char,
     create: bool,
@@ -207,7 +215,9 @@ unsafe fn connect_table<T: Table>(
             (Connection::new(db), texts)
         };
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let (declaration, made) = T::connect(connection, &texts, create)?;
+        // SAFETY: it is what `register` gave, and stays as long as the module.
+        let data = unsafe { &*data.cast::<Rc<T::Data>>() };
+        let (declaration, made) = T::connect(connection, data, &texts, create)?;
         let declaration = CString::new(declaration).map_err(|_| Error::new("a declaration with a NUL"))?;
         // SAFETY: this is called while SQLite makes the table.
         match unsafe { raw::declare_vtab(db, declaration.as_ptr()) } {
@@ -504,15 +514,34 @@ impl<T: StoredTable> Module<T> {
     };
 }
 
+/// Lets go of what `register` gave.
+pub(super) unsafe extern "C" fn drop_data<D>(data: *mut c_void) {
+    // SAFETY: SQLite calls this once, at the end.
+    drop(unsafe { Box::from_raw(data.cast::<D>()) });
+}
+
 impl Connection {
     /// Makes a kind of stored table known: `CREATE VIRTUAL TABLE ... USING name(...)`.
-    pub fn register_stored<T: StoredTable>(self, name: &CStr) -> Result<()> {
-        self.register(name, const { &Module::<T>::STORED })
+    pub fn register_stored<T: StoredTable>(self, name: &CStr, data: &Rc<T::Data>) -> Result<()> {
+        self.register::<T>(name, data, const { &Module::<T>::STORED })
     }
 
-    fn register(self, name: &CStr, module: &'static raw::sqlite3_module) -> Result<()> {
-        // SAFETY: the module is there as long as the library.
-        match unsafe { raw::create_module_v2(self.as_ptr(), name.as_ptr(), module, null_mut(), None) } {
+    /// Makes a kind of computed table known: `SELECT ... FROM name(...)`.
+    pub fn register_computed<T: Table>(self, name: &CStr, data: &Rc<T::Data>) -> Result<()> {
+        self.register::<T>(name, data, const { &Module::<T>::COMPUTED })
+    }
+
+    fn register<T: Table>(
+        self,
+        name: &CStr,
+        data: &Rc<T::Data>,
+        module: &'static raw::sqlite3_module,
+    ) -> Result<()> {
+        let data = Box::into_raw(Box::new(Rc::clone(data))).cast();
+        let destroy = Some(drop_data::<Rc<T::Data>> as unsafe extern "C" fn(*mut c_void));
+        // SAFETY: the module is there as long as the library. SQLite lets go of the data, also where this
+        // fails.
+        match unsafe { raw::create_module_v2(self.as_ptr(), name.as_ptr(), module, data, destroy) } {
             raw::SQLITE_OK => Ok(()),
             code => Err(self.last_error(code)),
         }

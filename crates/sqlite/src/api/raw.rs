@@ -28,8 +28,10 @@ opaque! { sqlite3 sqlite3_stmt sqlite3_value sqlite3_context }
 pub const SQLITE_OK: c_int = 0;
 pub const SQLITE_ERROR: c_int = 1;
 pub const SQLITE_NOMEM: c_int = 7;
+pub const SQLITE_INTERRUPT: c_int = 9;
 pub const SQLITE_CORRUPT_VTAB: c_int = 11 | 1 << 8;
 pub const SQLITE_FULL: c_int = 13;
+pub const SQLITE_CONSTRAINT: c_int = 19;
 pub const SQLITE_CONSTRAINT_NOTNULL: c_int = 19 | 5 << 8;
 pub const SQLITE_CONSTRAINT_PRIMARYKEY: c_int = 19 | 6 << 8;
 pub const SQLITE_CONSTRAINT_ROWID: c_int = 19 | 10 << 8;
@@ -254,6 +256,7 @@ routines! {
     ) -> c_int;
     146 result_error_code(context: *mut sqlite3_context, code: c_int);
     148 randomness(length: c_int, bytes: *mut c_void);
+    149 context_db_handle(context: *mut sqlite3_context) -> *mut sqlite3;
     162 create_function_v2(
         db: *mut sqlite3,
         name: *const c_char,
@@ -302,6 +305,7 @@ routines! {
     224 vtab_collation(info: *mut sqlite3_index_info, constraint: c_int) -> *const c_char;
     242 value_frombind(value: *mut sqlite3_value) -> c_int;
     257 vtab_rhs_value(info: *mut sqlite3_index_info, constraint: c_int, value: *mut *mut sqlite3_value) -> c_int;
+    258 vtab_distinct(info: *mut sqlite3_index_info) -> c_int;
     259 vtab_in(info: *mut sqlite3_index_info, constraint: c_int, handle: c_int) -> c_int;
     260 vtab_in_first(list: *mut sqlite3_value, value: *mut *mut sqlite3_value) -> c_int;
     261 vtab_in_next(list: *mut sqlite3_value, value: *mut *mut sqlite3_value) -> c_int;

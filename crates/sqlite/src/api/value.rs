@@ -131,6 +131,12 @@ impl Context<'_> {
         Self { context, _life: PhantomData }
     }
 
+    /// The connection that calls.
+    pub fn connection(&self) -> super::Connection {
+        // SAFETY: the context is valid.
+        unsafe { super::Connection::new(raw::context_db_handle(self.context)) }
+    }
+
     /// Says what the result is. SQLite copies bytes.
     pub fn set(&mut self, value: Value<'_>) {
         let copy = raw::SQLITE_TRANSIENT;

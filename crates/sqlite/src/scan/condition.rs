@@ -6,50 +6,15 @@ use vector::{CompareOp, Predicate, Scalar};
 
 use super::search::Term;
 use crate::api::{Argument, Operator, Result, Value};
-use crate::values::{Affinity, Kind, as_real, compare, integer_to_real};
-
-/// A value that outlives the call that gave it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Owned {
-    /// An integer.
-    Integer(i64),
-    /// A real.
-    Real(f64),
-    /// Text.
-    Text(Box<[u8]>),
-    /// A blob.
-    Blob(Box<[u8]>),
-}
-
-impl Owned {
-    /// None for NULL.
-    fn of(value: Value<'_>) -> Option<Self> {
-        Some(match value {
-            Value::Null => return None,
-            Value::Integer(integer) => Self::Integer(integer),
-            Value::Real(real) => Self::Real(real),
-            Value::Text(text) => Self::Text(text.into()),
-            Value::Blob(blob) => Self::Blob(blob.into()),
-        })
-    }
-
-    fn value(&self) -> Value<'_> {
-        match self {
-            Self::Integer(integer) => Value::Integer(*integer),
-            Self::Real(real) => Value::Real(*real),
-            Self::Text(text) => Value::Text(text),
-            Self::Blob(blob) => Value::Blob(blob),
-        }
-    }
-}
+use crate::values::{Affinity, Collation, Kind, Owned, as_real, integer_to_real};
 
 /// What has to hold of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     /// Where the column lies.
     pub place: usize,
-    /// SQLite does not look at it again.
-    pub is_omitted: bool,
+    /// How text compares. What text is compared with is folded.
+    collation: Collation,
     test: Test,
 }
 
@@ -87,7 +52,8 @@ fn compared<'a>(term: &Term, affinity: Affinity, given: Argument<'a>) -> Option<
 impl Condition {
     /// The condition of a term with its value. None if it says nothing that the engine can use.
     pub fn of(term: &Term, affinity: Affinity, given: Argument<'_>) -> Result<Option<Self>> {
-        let made = |test| Some(Self { place: term.place, is_omitted: term.is_omitted, test });
+        let collation = Collation::Binary;
+        let made = |test| Some(Self { place: term.place, collation, test });
         let op = match term.operator {
             Operator::IsNull => return Ok(made(Test::Null)),
             Operator::IsNotNull => return Ok(made(Test::NotNull)),
@@ -113,6 +79,29 @@ impl Condition {
         }))
     }
 
+    /// A column lies between two values, as `BETWEEN` says: both ends count. The bounds are literals, so the
+    /// column's affinity holds.
+    pub fn between(
+        place: usize,
+        affinity: Affinity,
+        collation: Collation,
+        (low, high): (Argument<'_>, Argument<'_>),
+    ) -> [Self; 2] {
+        let bound = |op, given: Argument<'_>| {
+            let value = match (affinity, given.value()) {
+                (Affinity::Numeric | Affinity::Real, _) => given.numeric(),
+                (Affinity::Text, Value::Integer(_) | Value::Real(_)) => Value::Text(given.text()),
+                (_, other) => other,
+            };
+            let folded = match value {
+                Value::Text(text) => Some(Owned::Text(collation.folded(text).into())),
+                other => Owned::of(other),
+            };
+            Self { place, collation, test: folded.map_or(Test::Never, |value| Test::Compare(op, value)) }
+        };
+        [bound(CompareOp::GreaterOrEqual, low), bound(CompareOp::LessOrEqual, high)]
+    }
+
     /// The id that rows must have, if the condition names one.
     pub fn row_id(&self) -> Option<i64> {
         match &self.test {
@@ -127,9 +116,11 @@ impl Condition {
             (Test::Null, value) => value == Value::Null,
             (_, Value::Null) | (Test::Never, _) => false,
             (Test::NotNull, _) => true,
-            (Test::Compare(op, constant), value) => holds(*op, compare(value, constant.value())),
+            (Test::Compare(op, constant), value) => {
+                holds(*op, self.collation.compare(value, constant.value()))
+            }
             (Test::In(values), value) => {
-                values.iter().any(|one| compare(value, one.value()) == Ordering::Equal)
+                values.iter().any(|one| self.collation.compare(value, one.value()) == Ordering::Equal)
             }
         }
     }
@@ -137,10 +128,14 @@ impl Condition {
     /// The predicate that says the same of column `column` of a stripe, where values are of this kind. None
     /// if values have to be looked at one by one.
     pub fn predicate(&self, column: usize, kind: Kind) -> Option<Predicate> {
+        if kind == Kind::Text && self.collation != Collation::Binary {
+            return None;
+        }
         Some(match &self.test {
             Test::Never => Predicate::Always(false),
             Test::Null => Predicate::IsNull { column },
             Test::NotNull => Predicate::IsNotNull { column },
+            Test::Compare(..) | Test::In(_) if kind == Kind::Null => Predicate::Always(false),
             Test::Compare(op, value) => comparison(column, kind, *op, value)?,
             Test::In(values) => {
                 let scalars: Option<Vec<Option<Scalar>>> =
@@ -169,7 +164,7 @@ const fn holds(op: CompareOp, order: Ordering) -> bool {
 /// The value of this kind that equals another one. `Some(None)`: no value of the kind does. None: not known.
 fn equal(kind: Kind, value: &Owned) -> Option<Option<Scalar>> {
     Some(match (kind, value) {
-        (Kind::Mixed, _) => return None,
+        (Kind::Mixed | Kind::Null, _) => return None,
         (Kind::Integer, Owned::Integer(integer)) => Some(Scalar::Int(*integer)),
         (Kind::Integer, Owned::Real(real)) => exact_integer(*real).map(Scalar::Int),
         (Kind::Real | Kind::Number, Owned::Real(real)) => Some(Scalar::Float(*real)),
@@ -201,7 +196,7 @@ fn comparison(column: usize, kind: Kind, op: CompareOp, value: &Owned) -> Option
     let all_or_none =
         |all: bool| Some(if all { Predicate::IsNotNull { column } } else { Predicate::Always(false) });
     match (kind, value) {
-        (Kind::Mixed, _) => None,
+        (Kind::Mixed | Kind::Null, _) => None,
         (Kind::Integer, Owned::Integer(integer)) => compare(op, Scalar::Int(*integer)),
         (Kind::Integer, Owned::Real(real)) => {
             if let Some(integer) = exact_integer(*real) {
@@ -299,8 +294,11 @@ mod tests {
                 CompareOp::Greater,
                 CompareOp::GreaterOrEqual,
             ] {
-                let condition =
-                    Condition { place: 1, is_omitted: true, test: Test::Compare(op, constant.clone()) };
+                let condition = Condition {
+                    place: 1,
+                    collation: super::Collation::Binary,
+                    test: Test::Compare(op, constant.clone()),
+                };
                 let about = format!("{op:?} {constant:?}");
                 let predicate = condition.predicate(1, Kind::Integer).unwrap();
                 for &integer in &integers {

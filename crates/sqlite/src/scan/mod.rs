@@ -3,10 +3,13 @@
 //! - `search`: how rows are found, chosen when the query is planned
 //! - `condition`: a condition with its value
 //! - `rows`: some rows that are being handed out
+//! - `order`, `sorted`: all rows in the order that the query wants
 
 mod condition;
+mod order;
 mod rows;
 pub mod search;
+mod sorted;
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -17,8 +20,8 @@ use stripe::scan::{ChunkPlan, Counters, ScanClause, ScanColumn, StripeScan};
 
 use crate::api::{Argument, Error, Result, Value};
 use crate::storage::{Entry, Place, Storage, StripeStore};
-use crate::values::{Affinity, Kind};
-use condition::Condition;
+use crate::values::Kind;
+pub use condition::Condition;
 use rows::Rows;
 use search::Search;
 
@@ -42,6 +45,8 @@ pub struct RowScan {
     /// The tail is still to come.
     tail: bool,
     rows: Rows,
+    /// All rows, of which only the first one is known yet.
+    unsorted: Option<sorted::Unsorted>,
     counters: Counters,
 }
 
@@ -57,16 +62,8 @@ impl RowScan {
             part: None,
             tail: false,
             rows: Rows::default(),
+            unsorted: None,
             counters: Counters::default(),
-        }
-    }
-
-    fn affinity(&self, place: usize) -> Affinity {
-        let columns = &self.storage.columns;
-        let column = (0..columns.0.len()).find(|&column| columns.place(column) == place);
-        match column.and_then(|column| columns.0.get(column)) {
-            Some(column) if place > 0 => column.affinity,
-            _ => Affinity::Numeric,
         }
     }
 
@@ -166,24 +163,37 @@ impl RowScan {
 
     /// Begins a search with its values, in what the directory knows now.
     pub fn start(&mut self, search: Search, values: &[Argument<'_>]) -> Result<()> {
-        self.search = search;
-        self.conditions.clear();
-        for (term, value) in self.search.terms.iter().zip(values) {
-            self.conditions.extend(Condition::of(term, self.affinity(term.place), *value)?);
+        let mut conditions = Vec::new();
+        for (term, value) in search.terms.iter().zip(values) {
+            conditions.extend(Condition::of(term, self.storage.columns.affinity_at(term.place), *value)?);
         }
+        self.start_with(search, conditions)
+    }
+
+    /// The same, with conditions in the place of terms.
+    pub fn start_with(&mut self, search: Search, conditions: Vec<Condition>) -> Result<()> {
+        self.search = search;
+        self.conditions = conditions;
         self.entries = self.storage.directory.entries();
         self.part = None;
+        self.unsorted = None;
         self.rows = Rows::default();
         if let Some(id) = self.conditions.iter().find_map(Condition::row_id) {
             (self.next, self.tail) = (self.entries.len(), false);
             return self.look_up(id);
         }
         (self.next, self.tail) = (0, true);
-        self.advance()
+        match self.search.order.is_empty() {
+            true => self.advance(),
+            false => self.sort(),
+        }
     }
 
     /// On to the next row.
     pub fn next(&mut self) -> Result<()> {
+        if let Some(unsorted) = self.unsorted.take() {
+            self.rows = unsorted.sorted(&self.search)?;
+        }
         self.rows.step();
         if self.rows.is_past_end() { self.advance() } else { Ok(()) }
     }

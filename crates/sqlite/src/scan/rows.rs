@@ -60,6 +60,28 @@ impl Rows {
         Self { columns: columns.iter().map(held).collect(), selection: None, kept: None, count, at: 0 }
     }
 
+    /// All rows of these columns, which are by place. None where a column is not read.
+    pub fn of_places(columns: Vec<Option<Column>>) -> Self {
+        let count = columns.iter().flatten().map(|column| column.vector.len()).max().unwrap_or(0);
+        let held = |column: Column| Held { column, is_whole: true };
+        let columns = columns.into_iter().map(|column| column.map(held)).collect();
+        Self { columns, selection: None, kept: None, count, at: 0 }
+    }
+
+    /// The rows alone, by place.
+    pub fn into_columns(self) -> Vec<Option<Column>> {
+        let column = |held: Held| {
+            let Held { mut column, is_whole } = held;
+            for rows in
+                [self.selection.as_ref().filter(|_| is_whole), self.kept.as_ref()].into_iter().flatten()
+            {
+                column.vector = column.vector.take(rows);
+            }
+            column
+        };
+        self.columns.into_iter().map(|held| held.map(column)).collect()
+    }
+
     /// One row of a stripe: the columns at these places.
     pub fn of_one(storage: &Storage, entry: &Entry, row: u32, places: &[usize]) -> Result<Self> {
         let reader = storage.open(entry)?;

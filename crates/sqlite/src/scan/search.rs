@@ -13,6 +13,7 @@
 
 use std::fmt::Write;
 
+use super::order::OrderKey;
 use crate::api::{Constraint, Error, IndexInfo, Operator, Result};
 use crate::declaration::Columns;
 use crate::storage::Storage;
@@ -42,6 +43,10 @@ pub struct Search {
     pub places: Vec<usize>,
     /// The conditions, in the order of their values.
     pub terms: Vec<Term>,
+    /// The order in which rows come. Empty: any.
+    pub order: Vec<OrderKey>,
+    /// Of rows that are equal in all columns of the order only one is wanted.
+    pub once: bool,
 }
 
 const OPERATORS: [(Operator, char); 7] = [
@@ -58,6 +63,12 @@ impl Search {
     /// As a text for SQLite to keep.
     pub fn to_text(&self) -> String {
         let mut text: String = self.places.iter().map(|place| format!("{place},")).collect();
+        for key in &self.order {
+            let _ = write!(text, ";{}{}", if key.descending { 'D' } else { 'A' }, key.place);
+        }
+        if self.once {
+            text.push_str(";O");
+        }
         for term in &self.terms {
             let operator = OPERATORS.iter().find(|(operator, _)| *operator == term.operator);
             let flags =
@@ -74,6 +85,19 @@ impl Search {
         let mut parts = text.split(';');
         let places = parts.next().unwrap_or("").split(',').filter(|place| !place.is_empty());
         let places = places.map(|place| place.parse().map_err(|_| bad())).collect::<Result<_>>()?;
+        let (mut order, mut once) = (Vec::new(), false);
+        let mut rest = Vec::new();
+        for part in parts {
+            let key = |place: &str, descending| {
+                Ok::<_, Error>(OrderKey { place: place.parse().map_err(|_| bad())?, descending })
+            };
+            match (part, part.strip_prefix('A'), part.strip_prefix('D')) {
+                ("O", ..) => once = true,
+                (_, Some(place), _) => order.push(key(place, false)?),
+                (_, _, Some(place)) => order.push(key(place, true)?),
+                _ => rest.push(part),
+            }
+        }
         let term = |part: &str| {
             let mut letters = part.chars();
             let letter = letters.next().ok_or_else(bad)?;
@@ -90,7 +114,8 @@ impl Search {
                 is_omitted: flags.contains('o'),
             })
         };
-        Ok(Self { places, terms: parts.map(term).collect::<Result<_>>()? })
+        let terms = rest.into_iter().map(term).collect::<Result<_>>()?;
+        Ok(Self { places, terms, order, once })
     }
 }
 
@@ -113,11 +138,14 @@ fn share(operator: Operator) -> f64 {
     }
 }
 
+/// Most values that are brought into order in memory: SQLite's own sorting goes to disk.
+const SORTED_VALUES: f64 = 5e7;
+
 /// Answers the planner.
 pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
     storage.directory.refresh()?;
     let columns = &storage.columns;
-    let mut search = Search { places: places(columns, info.columns_used()), terms: Vec::new() };
+    let mut search = Search { places: places(columns, info.columns_used()), ..Search::default() };
     let total: f64 =
         storage.directory.entries().iter().map(|entry| f64::from(entry.rows - entry.dead_rows)).sum();
     let total = (total + f64::from(storage.directory.tail_rows())).max(1.0);
@@ -136,12 +164,33 @@ pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
         search.terms.push(term);
     }
     let rows = if one { 1.0 } else { rows.max(1.0) };
+    if !one && rows * (search.places.len() + 1) as f64 <= SORTED_VALUES {
+        take_order(columns, info, &mut search);
+    }
     // Conditions are looked at on encoded data, which costs less than to give SQLite a row.
     let looked = if one { 20.0 } else { total * 0.05 };
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
     info.estimate(looked + rows * (1.0 + search.places.len() as f64 * 0.3), rows as i64, one);
     info.choose(0, &search.to_text());
     Ok(())
+}
+
+/// Takes over the order that the query wants, if it is one by columns whose order is known.
+fn take_order(columns: &Columns, info: &mut IndexInfo<'_>, search: &mut Search) {
+    let known = |(column, descending): (Option<usize>, bool)| {
+        let place = column.map_or(0, |column| columns.place(column));
+        let bytewise =
+            columns.at_place(place).is_none_or(|column| column.collation.eq_ignore_ascii_case("BINARY"));
+        bytewise.then_some(OrderKey { place, descending })
+    };
+    let Some(order) = info.order().into_iter().map(known).collect::<Option<Vec<_>>>() else { return };
+    if order.is_empty() {
+        return;
+    }
+    let read_in_order = search.places.iter().all(|place| order.iter().any(|key| key.place == *place));
+    search.once = info.distinct() >= 2 && read_in_order;
+    search.order = order;
+    info.consume_order();
 }
 
 fn term(info: &mut IndexInfo<'_>, constraint: &Constraint, place: usize, affinity: Affinity) -> Term {
@@ -156,7 +205,7 @@ fn term(info: &mut IndexInfo<'_>, constraint: &Constraint, place: usize, affinit
 
 #[cfg(test)]
 mod tests {
-    use super::{Operator, Search, Term};
+    use super::{Operator, OrderKey, Search, Term};
 
     #[test]
     fn a_search_comes_back_from_its_text() {
@@ -169,7 +218,8 @@ mod tests {
             is_omitted: false,
         };
         let other = Term { place: 0, operator: Operator::IsNull, is_list: true, ..term };
-        let search = Search { places: vec![0, 3, 70], terms: vec![term, other] };
+        let order = vec![OrderKey { place: 3, descending: true }, OrderKey { place: 0, descending: false }];
+        let search = Search { places: vec![0, 3, 70], terms: vec![term, other], order, once: true };
         assert_eq!(Search::from_text(&search.to_text()).unwrap(), search);
         let none = Search::default();
         assert_eq!(Search::from_text(&none.to_text()).unwrap(), none);

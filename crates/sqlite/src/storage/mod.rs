@@ -109,6 +109,14 @@ impl Storage {
         self.segments.of(entry)
     }
 
+    /// Rows of stripes and tail that are not dead.
+    pub fn live_rows(&self) -> i64 {
+        let entries = self.directory.entries();
+        let stripes: i64 =
+            entries.iter().map(|entry| i64::from(entry.rows) - i64::from(entry.dead_rows)).sum();
+        stripes + i64::from(self.directory.tail_rows())
+    }
+
     /// Writes rows as a stripe.
     pub fn write(&self, columns: Vec<Column>) -> Result<()> {
         let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();

@@ -42,6 +42,11 @@ impl Shadow {
         Self { db, schema: schema.into(), name: RefCell::new(name.into()) }
     }
 
+    /// The schema that the table is in.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
     /// The columnar table's name.
     pub fn name(&self) -> String {
         self.name.borrow().clone()

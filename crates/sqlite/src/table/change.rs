@@ -6,11 +6,11 @@
 //! Invariant: a change that fails has changed nothing, because SQLite goes on after it with OR IGNORE and
 //! OR FAIL.
 
-use super::Columnar;
+use super::TableState;
 use crate::api::{Argument, Error, OnConflict, Result, Value, raw};
 use crate::storage::Place;
 
-impl Columnar {
+impl TableState {
     pub(super) fn insert(&self, given: Option<i64>, values: &[Argument<'_>]) -> Result<i64> {
         let storage = &self.storage;
         let given = self.chosen_id(given, values)?;

@@ -3,22 +3,21 @@
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use super::Columnar;
+use super::{Columnar, TableState};
 use crate::api::{Argument, Context, Cursor, Result};
 use crate::scan::RowScan;
 use crate::scan::search::Search;
-use crate::storage::Storage;
 
 /// A cursor.
 pub struct ColumnarCursor {
-    storage: Rc<Storage>,
+    state: Rc<TableState>,
     scan: RowScan,
 }
 
 impl ColumnarCursor {
     /// A cursor that stands nowhere.
-    pub fn new(storage: &Rc<Storage>) -> Self {
-        Self { storage: Rc::clone(storage), scan: RowScan::new(Rc::clone(storage)) }
+    pub fn new(state: &Rc<TableState>) -> Self {
+        Self { state: Rc::clone(state), scan: RowScan::new(Rc::clone(&state.storage)) }
     }
 }
 
@@ -27,13 +26,12 @@ impl Cursor for ColumnarCursor {
 
     fn filter(
         &mut self,
-        table: &Columnar,
+        _table: &Columnar,
         _number: c_int,
         text: &str,
         values: &[Argument<'_>],
     ) -> Result<()> {
-        table.flush()?;
-        self.storage.directory.refresh()?;
+        self.state.settle_for_reading()?;
         self.scan.start(Search::from_text(text)?, values)
     }
 
@@ -46,7 +44,7 @@ impl Cursor for ColumnarCursor {
     }
 
     fn column(&mut self, context: &mut Context<'_>, column: usize) -> Result<()> {
-        context.set(self.scan.get(self.storage.columns.place(column))?);
+        context.set(self.scan.get(self.state.storage.columns.place(column))?);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! Many rows become a stripe, few go to the tail. Once the tail is long it becomes a stripe. A stripe of
 //! which every row is dead goes. All of this is part of the transaction that is running.
 
-use super::Columnar;
+use super::TableState;
 use super::pending::Pending;
 use crate::api::{Error, Result};
 
@@ -14,7 +14,7 @@ const TAIL_ROWS: u32 = 16_384;
 /// Rows that take so much memory do not wait for more.
 const PENDING_BYTES: usize = 128 << 20;
 
-impl Columnar {
+impl TableState {
     /// An error once a write has failed in the middle.
     pub(super) fn expect_whole(&self) -> Result<()> {
         match self.writing.get() {
@@ -24,7 +24,7 @@ impl Columnar {
     }
 
     /// Writes all that waits.
-    pub fn flush(&self) -> Result<()> {
+    pub(super) fn flush(&self) -> Result<()> {
         if !self.dirty.get() {
             return Ok(());
         }
@@ -38,6 +38,12 @@ impl Columnar {
         self.writing.set(false);
         self.dirty.set(false);
         Ok(())
+    }
+
+    /// Writes all that waits, and looks what others have written.
+    pub fn settle_for_reading(&self) -> Result<()> {
+        self.flush()?;
+        self.storage.directory.refresh()
     }
 
     /// Writes rows that wait, if there are enough for a stripe.

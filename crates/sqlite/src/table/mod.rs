@@ -1,5 +1,6 @@
 //! The virtual table `columnar`: what SQLite calls for each of its verbs.
 //!
+//! - `tables`: finds a table by its name, for functions
 //! - `pending`: rows of the running transaction that are in no shadow table yet
 //! - `cursor`: reading
 //! - `change`: INSERT, UPDATE and DELETE of one row
@@ -9,6 +10,7 @@ mod change;
 mod cursor;
 mod flush;
 mod pending;
+mod tables;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
@@ -20,9 +22,10 @@ use crate::scan::search;
 use crate::storage::{Shadow, Storage, is_shadow};
 use cursor::ColumnarCursor;
 use pending::Pending;
+pub use tables::Tables;
 
-/// A connected columnar table.
-pub struct Columnar {
+/// What a connection knows of a columnar table.
+pub struct TableState {
     /// Its rows.
     pub storage: Rc<Storage>,
     /// A row's constraints are checked by SQLite in the tail, which every row goes through.
@@ -36,13 +39,22 @@ pub struct Columnar {
     flushing: Cell<bool>,
 }
 
+/// A connected columnar table.
+pub struct Columnar(Rc<TableState>);
+
 impl Table for Columnar {
     type Cursor = ColumnarCursor;
+    type Data = Tables;
 
     // Whoever may read a schema may use the table: it reads nothing but what is in it.
     const PROPERTIES: &'static [c_int] = &[raw::SQLITE_VTAB_CONSTRAINT_SUPPORT, raw::SQLITE_VTAB_INNOCUOUS];
 
-    fn connect(db: Connection, arguments: &[&str], create: bool) -> Result<(String, Self)> {
+    fn connect(
+        db: Connection,
+        data: &Rc<Tables>,
+        arguments: &[&str],
+        create: bool,
+    ) -> Result<(String, Self)> {
         let [_, schema, name, parts @ ..] = arguments else {
             return Err(Error::new("columnar requires at least one column"));
         };
@@ -53,20 +65,21 @@ impl Table for Columnar {
         }
         shadow.check()?;
         let columns = Rc::new(Columns::read(db, schema, &shadow.bare("tail"))?);
-        let table = Self::new(shadow, Rc::clone(&columns), options, &definitions)?;
-        Ok((columns.declaration(), table))
+        let state = Rc::new(TableState::new(shadow, Rc::clone(&columns), options, &definitions)?);
+        data.add(&state);
+        Ok((columns.declaration(), Self(state)))
     }
 
     fn best_index(&self, info: &mut IndexInfo<'_>) -> Result<()> {
-        search::choose(&self.storage, info)
+        search::choose(&self.0.storage, info)
     }
 
     fn open(&self) -> Result<ColumnarCursor> {
-        Ok(ColumnarCursor::new(&self.storage))
+        Ok(ColumnarCursor::new(&self.0))
     }
 }
 
-impl Columnar {
+impl TableState {
     fn new(shadow: Rc<Shadow>, columns: Rc<Columns>, options: Options, definitions: &[&str]) -> Result<Self> {
         let storage = Rc::new(Storage::new(shadow, columns, options)?);
         let pending = RefCell::new(Pending::new(storage.tail.builders()));
@@ -85,50 +98,50 @@ impl Columnar {
 
 impl StoredTable for Columnar {
     fn destroy(&self) -> Result<()> {
-        self.storage.close();
-        self.storage.shadow.destroy()
+        self.0.storage.close();
+        self.0.storage.shadow.destroy()
     }
 
     fn rename(&self, name: &str) -> Result<()> {
-        self.flush()?;
-        self.storage.close();
-        self.storage.shadow.rename(name)
+        self.0.flush()?;
+        self.0.storage.close();
+        self.0.storage.shadow.rename(name)
     }
 
     fn change(&self, change: Change<'_>) -> Result<Option<i64>> {
-        self.expect_whole()?;
-        if self.storage.directory.generation().is_none() {
-            self.storage.directory.refresh()?;
+        self.0.expect_whole()?;
+        if self.0.storage.directory.generation().is_none() {
+            self.0.storage.directory.refresh()?;
         }
         match change {
-            Change::Delete(id) => self.delete(id).map(|()| None),
-            Change::Insert(id, values) => self.insert(id, &values).map(Some),
-            Change::Update(old, new, values) => self.update(old, new, &values).map(|()| None),
+            Change::Delete(id) => self.0.delete(id).map(|()| None),
+            Change::Insert(id, values) => self.0.insert(id, &values).map(Some),
+            Change::Update(old, new, values) => self.0.update(old, new, &values).map(|()| None),
         }
     }
 
     fn begin(&self) -> Result<()> {
-        self.storage.directory.refresh()
+        self.0.storage.directory.refresh()
     }
 
     fn sync(&self) -> Result<()> {
-        self.flush()
+        self.0.flush()
     }
 
     fn commit(&self) {}
 
     fn rollback(&self) {
-        self.drop_pending();
+        self.0.drop_pending();
     }
 
     fn savepoint(&self) -> Result<()> {
         // A statement of `flush` may be a savepoint of its own.
-        if self.flushing.get() { Ok(()) } else { self.flush() }
+        if self.0.flushing.get() { Ok(()) } else { self.0.flush() }
     }
 
     fn rollback_to(&self) {
-        if !self.flushing.get() {
-            self.drop_pending();
+        if !self.0.flushing.get() {
+            self.0.drop_pending();
         }
     }
 

@@ -79,7 +79,7 @@ impl ColumnBuilder {
         };
         let mut wider = VectorBuilder::new(kind.logical());
         let old = std::mem::replace(&mut self.values, VectorBuilder::new(kind.logical()));
-        let old = Column::new(self.kind.unwrap_or(Kind::Integer), old.finish(&|_, _, _| Box::default()));
+        let old = Column::new(self.kind.unwrap_or(Kind::Null), old.finish(&|_, _, _| Box::default()));
         for row in 0..old.vector.len() {
             match (kind, old.get(row)?) {
                 (_, Value::Null) => wider.push_null(),
@@ -98,7 +98,7 @@ impl ColumnBuilder {
 
     /// The values.
     pub fn finish(self) -> Column {
-        let kind = self.kind.unwrap_or(Kind::Integer);
+        let kind = self.kind.unwrap_or(Kind::Null);
         Column::new(kind, self.values.finish(&|_, _, _| Box::default()))
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! | kind | type in the stripe | values |
 //! | --- | --- | --- |
+//! | `Null` | `Int64` | none: all rows are NULL |
 //! | `Integer` | `Int64` | integers |
 //! | `Real` | `Float64` | reals |
 //! | `Number` | `Float64` | integers up to 2^53 and reals that are not whole: columns of numeric affinity make integers of whole reals, so the value tells its class |
@@ -21,6 +22,8 @@ use crate::api::{Error, Result, Value};
 /// How the values of one column lie in one stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// No values.
+    Null,
     /// Integers.
     Integer,
     /// Reals.
@@ -37,7 +40,7 @@ impl Kind {
     /// The type in the stripe.
     pub const fn logical(self) -> LogicalType {
         match self {
-            Self::Integer => LogicalType::Int64,
+            Self::Null | Self::Integer => LogicalType::Int64,
             Self::Real | Self::Number => LogicalType::Float64,
             Self::Text => LogicalType::Text,
             Self::Mixed => LogicalType::Bytes,
@@ -47,6 +50,7 @@ impl Kind {
     /// The byte that stands for it in the directory: stable for ever.
     pub const fn tag(self) -> u8 {
         match self {
+            Self::Null => b'0',
             Self::Integer => b'i',
             Self::Real => b'r',
             Self::Number => b'n',
@@ -58,6 +62,7 @@ impl Kind {
     /// The kind of a stored byte.
     pub fn from_tag(tag: u8) -> Result<Self> {
         Ok(match tag {
+            b'0' => Self::Null,
             b'i' => Self::Integer,
             b'r' => Self::Real,
             b'n' => Self::Number,

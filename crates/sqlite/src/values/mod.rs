@@ -2,14 +2,17 @@
 //!
 //! - `affinity`: what a value becomes in a column
 //! - `order`: how values compare
+//! - `owned`: values that stay
 //! - `kind`, `column`: how the values of a column lie in a stripe
 
 mod affinity;
 mod column;
 mod kind;
 mod order;
+mod owned;
 
-pub use affinity::{Affinity, as_real};
+pub use affinity::{Affinity, as_real, whole};
 pub use column::{Column, ColumnBuilder};
 pub use kind::Kind;
-pub use order::{compare, integer_to_real};
+pub use order::{Collation, integer_to_real};
+pub use owned::Owned;

@@ -1,6 +1,7 @@
 //! The order of values: NULL, then numbers by value, then text, then blobs. Text is compared bytewise, as the
-//! collation BINARY does.
+//! collation BINARY does, or by another collation of SQLite's own.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::api::Value;
@@ -15,6 +16,52 @@ pub fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
         (Real(a), Integer(b)) => integer_to_real(b, a).reverse(),
         (Text(a), Text(b)) | (Blob(a), Blob(b)) => a.cmp(b),
         _ => class(a).cmp(&class(b)),
+    }
+}
+
+/// The collations that SQLite brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collation {
+    /// Bytewise.
+    Binary,
+    /// The letters A to Z are equal to a to z.
+    NoCase,
+    /// Spaces at the end do not count.
+    RTrim,
+}
+
+impl Collation {
+    /// The collation of this name. None for one that a user has made.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let is = |own: &str| name.eq_ignore_ascii_case(own);
+        match () {
+            () if is("BINARY") => Some(Self::Binary),
+            () if is("NOCASE") => Some(Self::NoCase),
+            () if is("RTRIM") => Some(Self::RTrim),
+            () => None,
+        }
+    }
+
+    /// Text that is equal, or less, exactly where the given one is so by the collation, bytewise.
+    pub fn folded(self, text: &[u8]) -> Cow<'_, [u8]> {
+        match self {
+            Self::Binary => Cow::Borrowed(text),
+            Self::NoCase if text.iter().any(u8::is_ascii_uppercase) => Cow::Owned(text.to_ascii_lowercase()),
+            Self::NoCase => Cow::Borrowed(text),
+            Self::RTrim => {
+                let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+                Cow::Borrowed(text.get(..end).unwrap_or(text))
+            }
+        }
+    }
+
+    /// As `compare`, by this collation.
+    pub fn compare(self, a: Value<'_>, b: Value<'_>) -> Ordering {
+        match (self, a, b) {
+            (Self::Binary, ..) => compare(a, b),
+            (_, Value::Text(a), Value::Text(b)) => self.folded(a).cmp(&self.folded(b)),
+            _ => compare(a, b),
+        }
     }
 }
 

@@ -1,0 +1,83 @@
+//! The columnar tables of a connection, by name: functions are given names.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use super::TableState;
+use crate::api::{Argument, Connection, Error, Result, Value};
+use crate::declaration::quoted;
+
+/// All tables that SQLite has connected.
+#[derive(Default)]
+pub struct Tables(RefCell<Vec<Weak<TableState>>>);
+
+impl Tables {
+    /// A table was connected.
+    pub(super) fn add(&self, table: &Rc<TableState>) {
+        let mut known = self.0.borrow_mut();
+        known.retain(|known| known.strong_count() > 0);
+        known.push(Rc::downgrade(table));
+    }
+
+    /// The table that a function names: `table`, or `schema.table`. What waits of it is written, and it is as
+    /// it is now.
+    pub fn find(&self, db: Connection, reference: Argument<'_>) -> Result<Rc<TableState>> {
+        let invalid = || Error::new("invalid table reference: 'table' or 'schema.table' is expected");
+        let Value::Text(text) = reference.value() else { return Err(invalid()) };
+        let text = std::str::from_utf8(text).map_err(|_| invalid())?;
+        let (schema, name) = match text.split_once('.') {
+            Some((schema, name)) => (Some(schema), name),
+            None => (None, text),
+        };
+        if name.is_empty() || name.contains('.') || schema.is_some_and(str::is_empty) {
+            return Err(invalid());
+        }
+        // SQLite connects a table when a statement first names it.
+        let place =
+            schema.map_or_else(|| quoted(name), |schema| format!("{}.{}", quoted(schema), quoted(name)));
+        drop(db.prepare(&format!("SELECT 1 FROM {place}"))?);
+        let found = self.known(schema, name);
+        let table = found.ok_or_else(|| Error::new(format!("{text} is not a columnar table")))?;
+        table.settle_for_reading()?;
+        Ok(table)
+    }
+
+    fn known(&self, schema: Option<&str>, name: &str) -> Option<Rc<TableState>> {
+        let known = self.0.borrow();
+        let named = |table: &Rc<TableState>| table.storage.shadow.name().eq_ignore_ascii_case(name);
+        let mut named: Vec<Rc<TableState>> = known.iter().filter_map(Weak::upgrade).filter(named).collect();
+        // In which order SQLite looks for a name.
+        let rank = |table: &Rc<TableState>| match table.storage.shadow.schema() {
+            "temp" => 0,
+            "main" => 1,
+            _ => 2,
+        };
+        named.sort_by_key(rank);
+        let in_schema = |table: &Rc<TableState>| {
+            schema.is_none_or(|schema| table.storage.shadow.schema().eq_ignore_ascii_case(schema))
+        };
+        named.into_iter().find(in_schema)
+    }
+}
+
+impl TableState {
+    /// The column that a function names by name or by number, from 0 on.
+    pub fn column(&self, named: Argument<'_>) -> Result<usize> {
+        let columns = &self.storage.columns.0;
+        let table = self.storage.shadow.name();
+        let missing = |name: &str| Error::new(format!("no such column: {table}.{name}"));
+        match named.value() {
+            Value::Integer(number) => match usize::try_from(number) {
+                Ok(number) if number < columns.len() => Ok(number),
+                Ok(_) => Err(missing(&number.to_string())),
+                Err(_) => Err(Error::new("column index must be non-negative")),
+            },
+            Value::Text(name) => {
+                let name = String::from_utf8_lossy(name);
+                let found = columns.iter().position(|column| column.name.eq_ignore_ascii_case(&name));
+                found.ok_or_else(|| missing(&name))
+            }
+            _ => Err(Error::new("a column is named by its name or its number")),
+        }
+    }
+}
