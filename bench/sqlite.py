@@ -19,6 +19,7 @@ from pathlib import Path
 
 import apsw
 import duckdb
+import pyarrow
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 RUNS = int(os.environ.get("RUNS", "7"))
@@ -112,13 +113,13 @@ def main():
         sizes[name], connections[name] = files[name].stat().st_size, db
     duck = duckdb.connect(str(files["duckdb"]), config={"threads": 1})
     reader = apsw.Connection(str(files["source"]))
-    import pyarrow
     names = COLUMNS + TEXTS
     columns = list(zip(*reader.execute("SELECT * FROM t")))
-    arrow = pyarrow.table(dict(zip(names, columns)))  # noqa: F841
+    duck.register("arrow", pyarrow.table(dict(zip(names, columns))))
     loads["duckdb"], _ = timed(lambda: (duck.execute("CREATE TABLE t AS SELECT * FROM arrow"), duck.execute("CHECKPOINT")))
     sizes["duckdb"] = files["duckdb"].stat().st_size
-    del columns, arrow
+    duck.unregister("arrow")
+    del columns
     print(f"{ROWS:,} rows, SQLite {apsw.sqlitelibversion()}, DuckDB {duckdb.__version__}, CPU time")
     print(f"  {'':10} {'load s':>8} {'us a row':>9} {'MB':>8} {'to row':>7}")
     for name in ("row", "columnar", "duckdb"):

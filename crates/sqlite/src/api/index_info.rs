@@ -22,6 +22,10 @@ pub enum Operator {
     IsNull,
     /// IS NOT NULL.
     IsNotNull,
+    /// The query's LIMIT. It has no column.
+    Limit,
+    /// The query's OFFSET.
+    Offset,
 }
 
 /// A condition of the query on one column of the table.
@@ -63,6 +67,8 @@ impl<'a> IndexInfo<'a> {
                 raw::SQLITE_INDEX_CONSTRAINT_GE => Operator::GreaterEqual,
                 raw::SQLITE_INDEX_CONSTRAINT_ISNULL => Operator::IsNull,
                 raw::SQLITE_INDEX_CONSTRAINT_ISNOTNULL => Operator::IsNotNull,
+                raw::SQLITE_INDEX_CONSTRAINT_LIMIT => Operator::Limit,
+                raw::SQLITE_INDEX_CONSTRAINT_OFFSET => Operator::Offset,
                 _ => return None,
             };
             (stored.usable != 0).then(|| Constraint {
@@ -72,6 +78,11 @@ impl<'a> IndexInfo<'a> {
             })
         };
         (0..count).filter_map(known).collect()
+    }
+
+    /// How many constraints the query has, those that cannot be used among them.
+    pub fn count(&self) -> usize {
+        usize::try_from(self.info.constraint_count).unwrap_or(0)
     }
 
     /// Whether a constraint on this column or a later one cannot be used in this order of joins.

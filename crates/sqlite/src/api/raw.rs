@@ -55,6 +55,8 @@ pub const SQLITE_INDEX_CONSTRAINT_LT: c_uchar = 16;
 pub const SQLITE_INDEX_CONSTRAINT_GE: c_uchar = 32;
 pub const SQLITE_INDEX_CONSTRAINT_ISNOTNULL: c_uchar = 70;
 pub const SQLITE_INDEX_CONSTRAINT_ISNULL: c_uchar = 71;
+pub const SQLITE_INDEX_CONSTRAINT_LIMIT: c_uchar = 73;
+pub const SQLITE_INDEX_CONSTRAINT_OFFSET: c_uchar = 74;
 pub const SQLITE_INDEX_SCAN_UNIQUE: c_int = 1;
 
 pub const SQLITE_VTAB_CONSTRAINT_SUPPORT: c_int = 1;

@@ -57,6 +57,7 @@ impl Condition {
         let op = match term.operator {
             Operator::IsNull => return Ok(made(Test::Null)),
             Operator::IsNotNull => return Ok(made(Test::NotNull)),
+            Operator::Limit | Operator::Offset => return Ok(None),
             Operator::Equal => CompareOp::Equal,
             Operator::Less => CompareOp::Less,
             Operator::LessEqual => CompareOp::LessOrEqual,

@@ -47,6 +47,8 @@ pub struct RowScan {
     rows: Rows,
     /// All rows, of which only the first one is known yet.
     unsorted: Option<sorted::Unsorted>,
+    /// So many of the sorted rows are wanted. None: all.
+    limit: Option<usize>,
     counters: Counters,
 }
 
@@ -63,6 +65,7 @@ impl RowScan {
             tail: false,
             rows: Rows::default(),
             unsorted: None,
+            limit: None,
             counters: Counters::default(),
         }
     }
@@ -167,6 +170,7 @@ impl RowScan {
         for (term, value) in search.terms.iter().zip(values) {
             conditions.extend(Condition::of(term, self.storage.columns.affinity_at(term.place), *value)?);
         }
+        self.limit = limit(values.get(search.terms.len()..).unwrap_or_default());
         self.start_with(search, conditions)
     }
 
@@ -192,7 +196,7 @@ impl RowScan {
     /// On to the next row.
     pub fn next(&mut self) -> Result<()> {
         if let Some(unsorted) = self.unsorted.take() {
-            self.rows = unsorted.sorted(&self.search)?;
+            self.rows = unsorted.sorted(&self.search, self.limit)?;
         }
         self.rows.step();
         if self.rows.is_past_end() { self.advance() } else { Ok(()) }
@@ -216,6 +220,18 @@ impl RowScan {
             _ => Err(Error::corrupt("a row without an id")),
         }
     }
+}
+
+/// The sum of a LIMIT and an OFFSET. None where all rows are wanted: a negative LIMIT says so.
+fn limit(values: &[Argument<'_>]) -> Option<usize> {
+    let mut sum = 0usize;
+    for value in values {
+        match value.value() {
+            Value::Integer(number) if number >= 0 => sum = sum.saturating_add(usize::try_from(number).ok()?),
+            _ => return None,
+        }
+    }
+    (!values.is_empty()).then_some(sum)
 }
 
 fn clause(predicate: vector::Predicate) -> ScanClause {

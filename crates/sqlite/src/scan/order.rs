@@ -1,7 +1,8 @@
 //! Brings rows into the order that SQLite wants, so that it need not sort them itself.
 //!
 //! SQLite sorts rows of a virtual table one by one. Here they are sorted by column: each key column becomes
-//! numbers in the order of its values, and rows are moved by counting or by comparing these numbers.
+//! numbers in the order of its values. Rows are moved by counting these numbers where they are few, else by
+//! comparing them.
 //!
 //! Where the query groups by the columns, rows of equal values have to lie side by side only, which the same
 //! order does.
@@ -43,6 +44,33 @@ pub fn permutation(columns: &[Option<Column>], keys: &[OrderKey], rows: usize) -
     Ok(order)
 }
 
+/// The rows that come first in the order of the keys, at most `limit`, in that order.
+pub fn first_rows(
+    columns: &[Option<Column>],
+    keys: &[OrderKey],
+    rows: usize,
+    limit: usize,
+) -> Result<Vec<u32>> {
+    let key = keys.first().and_then(|key| Some((columns.get(key.place)?.as_ref()?, key.descending)));
+    let Some((column, descending)) = key.filter(|_| limit > 0 && limit < rows / 4) else {
+        let mut order = permutation(columns, keys, rows)?;
+        order.truncate(limit);
+        return Ok(order);
+    };
+    // Only rows that the first key puts among the first ones are looked at further.
+    let ranks = ranks(column, rows)?;
+    let mut sorted = ranks.clone();
+    let at = if descending { rows - limit } else { limit - 1 };
+    let border = *sorted.select_nth_unstable(at).1;
+    let is_near = |rank: u64| if descending { rank >= border } else { rank <= border };
+    let near: Vec<u32> =
+        ranks.iter().zip(0..).filter(|(rank, _)| is_near(**rank)).map(|(_, row)| row).collect();
+    let of_near = |column: &Column| Column::new(column.kind, column.vector.take(&near));
+    let columns: Vec<Option<Column>> = columns.iter().map(|column| column.as_ref().map(of_near)).collect();
+    let order = permutation(&columns, keys, near.len())?;
+    Ok(order.iter().take(limit).filter_map(|&at| near.get(at as usize).copied()).collect())
+}
+
 /// The row that comes first in the order of one key.
 pub fn first(column: &Column, descending: bool, rows: usize) -> Result<Option<usize>> {
     let ranks = ranks(column, rows)?;
@@ -63,7 +91,9 @@ fn sorted(order: &[u32], ranks: &[u64]) -> Vec<u32> {
     }
     let greatest = ranks.iter().copied().max().unwrap_or(0);
     if greatest > COUNTED * ranks.len() as u64 + 65_536 {
-        return by_bytes(order, ranks, greatest);
+        let mut pairs: Vec<(u64, u32)> = order.iter().zip(0..).map(|(&row, at)| (rank(row), at)).collect();
+        pairs.sort_unstable();
+        return pairs.iter().filter_map(|&(_, at)| order.get(at as usize).copied()).collect();
     }
     let mut starts = vec![0u32; usize::try_from(greatest).unwrap_or(0) + 2];
     let mut count = |rank: u64| {
@@ -76,27 +106,6 @@ fn sorted(order: &[u32], ranks: &[u64]) -> Vec<u32> {
         starts[at] += starts[at - 1];
     }
     place(order, &mut starts, |row| usize::try_from(rank(row)).unwrap_or(0))
-}
-
-/// Least significant byte first; bytes that are the same in all ranks are passed over.
-fn by_bytes(order: &[u32], ranks: &[u64], greatest: u64) -> Vec<u32> {
-    let mut order = order.to_vec();
-    let mut shift = 0;
-    while shift < 64 && greatest >> shift > 0 {
-        let byte = |row: u32| ((ranks.get(row as usize).copied().unwrap_or(0) >> shift) & 0xff) as usize;
-        let mut starts = vec![0u32; 257];
-        for &row in &order {
-            starts[byte(row) + 1] += 1;
-        }
-        if !starts.contains(&u32::try_from(order.len()).unwrap_or(u32::MAX)) {
-            for at in 1..starts.len() {
-                starts[at] += starts[at - 1];
-            }
-            order = place(&order, &mut starts, byte);
-        }
-        shift += 8;
-    }
-    order
 }
 
 /// Puts each row to the next free place of its bucket.

@@ -1,6 +1,5 @@
 //! Some rows that are being handed out: of a chunk, of the tail, or a single one.
 
-use encodings::NoPglz;
 use stripe::scan::{ColumnOrigin, LoadedChunk};
 use vector::Selection;
 
@@ -60,12 +59,12 @@ impl Rows {
         Self { columns: columns.iter().map(held).collect(), selection: None, kept: None, count, at: 0 }
     }
 
-    /// All rows of these columns, which are by place. None where a column is not read.
-    pub fn of_places(columns: Vec<Option<Column>>) -> Self {
-        let count = columns.iter().flatten().map(|column| column.vector.len()).max().unwrap_or(0);
-        let held = |column: Column| Held { column, is_whole: true };
+    /// Some rows of columns that are by place. None where a column is not read. `true`: the column has all
+    /// rows, and `order` says which these are.
+    pub fn of_places(columns: Vec<Option<(Column, bool)>>, order: Vec<u32>) -> Self {
+        let held = |(column, is_whole)| Held { column, is_whole };
         let columns = columns.into_iter().map(|column| column.map(held)).collect();
-        Self { columns, selection: None, kept: None, count, at: 0 }
+        Self { columns, count: order.len(), selection: Some(order), kept: None, at: 0 }
     }
 
     /// The rows alone, by place.
@@ -84,15 +83,11 @@ impl Rows {
 
     /// One row of a stripe: the columns at these places.
     pub fn of_one(storage: &Storage, entry: &Entry, row: u32, places: &[usize]) -> Result<Self> {
-        let reader = storage.open(entry)?;
-        let bytes = storage.bytes(entry);
         let mut held: Vec<Option<Held>> = Vec::new();
-        for &place in places {
-            let kind = entry.kinds.get(place).copied().unwrap_or(Kind::Mixed);
-            let vector = reader.take(place, &[row], &bytes, &NoPglz)?;
-            held.resize_with(place + 1, || None);
+        for (place, column) in storage.row(entry, row, places)? {
+            held.resize_with(held.len().max(place + 1), || None);
             if let Some(slot) = held.get_mut(place) {
-                *slot = Some(Held { column: Column::new(kind, vector), is_whole: true });
+                *slot = Some(Held { column, is_whole: true });
             }
         }
         Ok(Self { columns: held, selection: None, kept: None, count: 1, at: 0 })

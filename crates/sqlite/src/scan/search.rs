@@ -47,6 +47,8 @@ pub struct Search {
     pub order: Vec<OrderKey>,
     /// Of rows that are equal in all columns of the order only one is wanted.
     pub once: bool,
+    /// After the values of terms come so many numbers whose sum is the number of rows that are wanted.
+    pub limits: usize,
 }
 
 const OPERATORS: [(Operator, char); 7] = [
@@ -69,6 +71,9 @@ impl Search {
         if self.once {
             text.push_str(";O");
         }
+        for _ in 0..self.limits {
+            text.push_str(";L");
+        }
         for term in &self.terms {
             let operator = OPERATORS.iter().find(|(operator, _)| *operator == term.operator);
             let flags =
@@ -85,7 +90,7 @@ impl Search {
         let mut parts = text.split(';');
         let places = parts.next().unwrap_or("").split(',').filter(|place| !place.is_empty());
         let places = places.map(|place| place.parse().map_err(|_| bad())).collect::<Result<_>>()?;
-        let (mut order, mut once) = (Vec::new(), false);
+        let (mut order, mut once, mut limits) = (Vec::new(), false, 0);
         let mut rest = Vec::new();
         for part in parts {
             let key = |place: &str, descending| {
@@ -93,6 +98,7 @@ impl Search {
             };
             match (part, part.strip_prefix('A'), part.strip_prefix('D')) {
                 ("O", ..) => once = true,
+                ("L", ..) => limits += 1,
                 (_, Some(place), _) => order.push(key(place, false)?),
                 (_, _, Some(place)) => order.push(key(place, true)?),
                 _ => rest.push(part),
@@ -115,7 +121,7 @@ impl Search {
             })
         };
         let terms = rest.into_iter().map(term).collect::<Result<_>>()?;
-        Ok(Self { places, terms, order, once })
+        Ok(Self { places, terms, order, once, limits })
     }
 }
 
@@ -151,14 +157,17 @@ pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
     let total = (total + f64::from(storage.directory.tail_rows())).max(1.0);
     let mut rows = total;
     let mut one = false;
-    for constraint in info.constraints() {
+    let constraints = info.constraints();
+    let is_limit =
+        |constraint: &Constraint| matches!(constraint.operator, Operator::Limit | Operator::Offset);
+    for constraint in constraints.iter().filter(|constraint| !is_limit(constraint)) {
         let place = constraint.column.map_or(0, |column| columns.place(column));
         let affinity = match (place, constraint.column.and_then(|column| columns.0.get(column))) {
             (0, _) | (_, None) => Affinity::Numeric,
             (_, Some(column)) => column.affinity,
         };
-        let term = term(info, &constraint, place, affinity);
-        info.want(&constraint, term.is_omitted);
+        let term = term(info, constraint, place, affinity);
+        info.want(constraint, term.is_omitted);
         one |= place == 0 && term.operator == Operator::Equal && !term.is_list;
         rows *= share(term.operator);
         search.terms.push(term);
@@ -166,6 +175,14 @@ pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
     let rows = if one { 1.0 } else { rows.max(1.0) };
     if !one && rows * (search.places.len() + 1) as f64 <= SORTED_VALUES {
         take_order(columns, info, &mut search);
+    }
+    // Rows may be left out only if SQLite is going to leave none out itself.
+    let limits: Vec<&Constraint> = constraints.iter().filter(|constraint| is_limit(constraint)).collect();
+    let all =
+        search.terms.len() + limits.len() == info.count() && search.terms.iter().all(|term| term.is_omitted);
+    if all && !search.order.is_empty() && limits.iter().any(|limit| limit.operator == Operator::Limit) {
+        limits.iter().for_each(|limit| info.want(limit, false));
+        search.limits = limits.len();
     }
     // Conditions are looked at on encoded data, which costs less than to give SQLite a row.
     let looked = if one { 20.0 } else { total * 0.05 };
@@ -219,7 +236,8 @@ mod tests {
         };
         let other = Term { place: 0, operator: Operator::IsNull, is_list: true, ..term };
         let order = vec![OrderKey { place: 3, descending: true }, OrderKey { place: 0, descending: false }];
-        let search = Search { places: vec![0, 3, 70], terms: vec![term, other], order, once: true };
+        let search =
+            Search { places: vec![0, 3, 70], terms: vec![term, other], order, once: true, limits: 2 };
         assert_eq!(Search::from_text(&search.to_text()).unwrap(), search);
         let none = Search::default();
         assert_eq!(Search::from_text(&none.to_text()).unwrap(), none);

@@ -5,7 +5,7 @@
 use vector::concat;
 
 use super::RowScan;
-use super::order::{first, permutation};
+use super::order::{first, first_rows, permutation};
 use super::rows::Rows;
 use super::search::Search;
 use crate::api::Result;
@@ -29,15 +29,17 @@ impl RowScan {
         }
         let unsorted = Unsorted::of(parts, &self.storage.columns)?;
         let only = match self.search.order.as_slice() {
-            [key] if !self.search.once => unsorted.first(key.place, key.descending)?,
+            [key] if !self.search.once && self.limit.is_none() => {
+                unsorted.first(key.place, key.descending)?
+            }
             _ => None,
         };
         match only {
             Some(row) => {
-                self.rows = Rows::of_places(unsorted.take(&[row]));
+                self.rows = unsorted.rows_in(vec![row], &self.search);
                 self.unsorted = Some(unsorted);
             }
-            None => self.rows = unsorted.sorted(&self.search)?,
+            None => self.rows = unsorted.sorted(&self.search, self.limit)?,
         }
         Ok(())
     }
@@ -68,14 +70,26 @@ impl Unsorted {
         }
     }
 
-    fn take(&self, rows: &[u32]) -> Vec<Option<Column>> {
-        let take = |column: &Column| Column::new(column.kind, column.vector.take(rows));
-        self.columns.iter().map(|column| column.as_ref().map(take)).collect()
+    /// Some of the rows, in this order. Columns that are read are brought into it; ids only when one is asked
+    /// for.
+    fn rows_in(&self, order: Vec<u32>, search: &Search) -> Rows {
+        let held = |(place, column): (usize, &Option<Column>)| {
+            let column = column.as_ref()?;
+            Some(match search.places.contains(&place) {
+                true => (Column::new(column.kind, column.vector.take(&order)), false),
+                false => (column.clone(), true),
+            })
+        };
+        let columns = self.columns.iter().enumerate().map(held).collect();
+        Rows::of_places(columns, order)
     }
 
     /// The rows in order.
-    pub fn sorted(self, search: &Search) -> Result<Rows> {
-        let mut order = permutation(&self.columns, &search.order, self.rows)?;
+    pub fn sorted(self, search: &Search, limit: Option<usize>) -> Result<Rows> {
+        let mut order = match limit.filter(|_| !search.once) {
+            Some(limit) => first_rows(&self.columns, &search.order, self.rows, limit)?,
+            None => permutation(&self.columns, &search.order, self.rows)?,
+        };
         if search.once {
             let same = |a: u32, b: u32| -> Result<bool> {
                 for column in search.order.iter().filter_map(|key| self.columns.get(key.place)?.as_ref()) {
@@ -93,7 +107,7 @@ impl Unsorted {
             }
             order = kept;
         }
-        Ok(Rows::of_places(self.take(&order)))
+        Ok(self.rows_in(order, search))
     }
 }
 

@@ -4,6 +4,7 @@
 //! - `directory`: which stripes there are, and which of their rows are dead
 //! - `segments`: the stripes' bytes
 //! - `row_ids`: where a row is
+//! - `single_rows`: rows one by one
 //! - `tail`: rows that no stripe has yet
 //! - `store`: the stripes as the engine's scan sees them
 //!
@@ -14,6 +15,7 @@ mod directory;
 mod row_ids;
 mod segments;
 mod shadow;
+mod single_rows;
 mod store;
 mod tail;
 
@@ -53,6 +55,7 @@ pub struct Storage {
     segments: Segments,
     open: RefCell<HashMap<i64, Rc<StripeReader>>>,
     known_row_ids: row_ids::KnownRowIds,
+    kept_chunks: single_rows::KeptChunks,
     insert: RefCell<Option<Statement>>,
 }
 
@@ -66,6 +69,7 @@ impl Storage {
             segments: Segments::new(Rc::clone(&shadow)),
             open: RefCell::default(),
             known_row_ids: row_ids::KnownRowIds::default(),
+            kept_chunks: single_rows::KeptChunks::default(),
             insert: RefCell::default(),
             shadow,
             columns,

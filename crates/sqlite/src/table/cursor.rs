@@ -11,13 +11,17 @@ use crate::scan::search::Search;
 /// A cursor.
 pub struct ColumnarCursor {
     state: Rc<TableState>,
+    /// Where each column lies.
+    places: Vec<usize>,
     scan: RowScan,
 }
 
 impl ColumnarCursor {
     /// A cursor that stands nowhere.
     pub fn new(state: &Rc<TableState>) -> Self {
-        Self { state: Rc::clone(state), scan: RowScan::new(Rc::clone(&state.storage)) }
+        let columns = &state.storage.columns;
+        let places = (0..columns.0.len()).map(|column| columns.place(column)).collect();
+        Self { state: Rc::clone(state), places, scan: RowScan::new(Rc::clone(&state.storage)) }
     }
 }
 
@@ -44,7 +48,8 @@ impl Cursor for ColumnarCursor {
     }
 
     fn column(&mut self, context: &mut Context<'_>, column: usize) -> Result<()> {
-        context.set(self.scan.get(self.state.storage.columns.place(column))?);
+        let place = self.places.get(column).copied().unwrap_or(usize::MAX);
+        context.set(self.scan.get(place)?);
         Ok(())
     }
 
