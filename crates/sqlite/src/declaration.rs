@@ -5,7 +5,7 @@
 //! the table's tail, an ordinary table, and SQLite says what it made of them (`Columns::read`). So types,
 //! quotes and constraints mean what they mean elsewhere, and errors are SQLite's own.
 
-use crate::api::{Connection, Error, Result, raw};
+use crate::api::{Connection, Error, Result};
 use crate::values::Affinity;
 
 /// Rows of a stripe, unless the user says otherwise.
@@ -211,17 +211,6 @@ impl Columns {
     /// The affinity of what lies at a place.
     pub fn affinity_at(&self, place: usize) -> Affinity {
         self.at_place(place).map_or(Affinity::Numeric, |column| column.affinity)
-    }
-
-    /// An error unless the value may stand in the column. `table` is for the text.
-    pub fn refuse_null(&self, table: &str, column: usize) -> Result<()> {
-        match self.0.get(column) {
-            Some(definition) if definition.not_null && !definition.is_row_id => {
-                let text = format!("NOT NULL constraint failed: {table}.{}", definition.name);
-                Err(Error::coded(raw::SQLITE_CONSTRAINT_NOTNULL, text))
-            }
-            _ => Ok(()),
-        }
     }
 }
 

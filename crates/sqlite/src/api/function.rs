@@ -27,7 +27,7 @@ unsafe extern "C" fn call<D>(
         let registered = &*raw::user_data(context).cast::<Registered<D>>();
         (registered, Context::new(context), Argument::list(count, values))
     };
-    let body = || (registered.function)(&registered.data, &mut context, &arguments);
+    let body = || (registered.function)(&registered.data, &mut context, arguments);
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error,

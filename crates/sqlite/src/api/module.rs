@@ -75,9 +75,9 @@ pub enum Change<'a> {
     /// The row goes.
     Delete(i64),
     /// A row comes, with this id or any.
-    Insert(Option<i64>, Vec<Argument<'a>>),
+    Insert(Option<i64>, &'a [Argument<'a>]),
     /// A row gets another id and other values.
-    Update(i64, i64, Vec<Argument<'a>>),
+    Update(i64, i64, &'a [Argument<'a>]),
 }
 
 /// A table that keeps rows in shadow tables.
@@ -310,7 +310,7 @@ unsafe extern "C" fn filter<T: Table>(
             let text = if text.is_null() { c"" } else { CStr::from_ptr(text) };
             (text.to_string_lossy(), Argument::list(count, values))
         };
-        cursor.filter(table, number, &text, &values)
+        cursor.filter(table, number, &text, values)
     };
     // SAFETY: as `of_cursor`.
     unsafe { of_cursor::<T>(cursor, body) }
@@ -361,10 +361,10 @@ unsafe extern "C" fn update<T: StoredTable>(
     use super::Value::{Integer, Null};
     let body = |table: &T| {
         // SAFETY: there are so many values.
-        let mut values = unsafe { Argument::list(count, values) };
+        let values = unsafe { Argument::list(count, values) };
         let old = values.first().map_or(Null, |value| value.value());
         let new = values.get(1).map(|value| value.value());
-        let columns = values.split_off(values.len().min(2));
+        let columns = values.get(2..).unwrap_or_default();
         let change = match (old, new) {
             (Integer(old), None) => Change::Delete(old),
             (Null, Some(Null)) => Change::Insert(None, columns),

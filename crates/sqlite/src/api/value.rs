@@ -24,6 +24,7 @@ pub enum Value<'a> {
 
 /// A value of SQLite's, as long as SQLite promises that it stays.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct Argument<'a> {
     value: *mut raw::sqlite3_value,
     _life: PhantomData<&'a ()>,
@@ -37,11 +38,15 @@ impl<'a> Argument<'a> {
     }
 
     /// # Safety
-    /// As `new`, for all of `count` values.
-    pub(super) unsafe fn list(count: c_int, values: *mut *mut raw::sqlite3_value) -> Vec<Self> {
-        let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: there are so many, by the caller's promise.
-        (0..count).map(|at| unsafe { Self::new(*values.add(at)) }).collect()
+    /// As `new`, for all of `count` values. The array stays as long, too.
+    pub(super) unsafe fn list(count: c_int, values: *mut *mut raw::sqlite3_value) -> &'a [Self] {
+        match usize::try_from(count) {
+            // SAFETY: there are so many, by the caller's promise. An argument is nothing but such a pointer.
+            Ok(count) if count > 0 && !values.is_null() => unsafe {
+                std::slice::from_raw_parts(values.cast(), count)
+            },
+            _ => &[],
+        }
     }
 
     pub(super) const fn as_ptr(self) -> *mut raw::sqlite3_value {
@@ -69,9 +74,14 @@ impl<'a> Argument<'a> {
     /// The value, after text that looks like a number has become one, as SQLite does for a column of numeric
     /// affinity.
     pub fn numeric(self) -> Value<'a> {
-        // SAFETY: as `value`.
-        unsafe { raw::value_numeric_type(self.value) };
-        self.value()
+        match self.value() {
+            Value::Text(_) => {
+                // SAFETY: as `value`.
+                unsafe { raw::value_numeric_type(self.value) };
+                self.value()
+            }
+            other => other,
+        }
     }
 
     /// The value as text, in SQLite's own words for numbers.

@@ -103,7 +103,7 @@ impl TableState {
 
     /// The id that a row gets by its own column or by itself. None: any.
     fn chosen_id(&self, given: Option<i64>, values: &[Argument<'_>]) -> Result<Option<i64>> {
-        let Some(alias) = self.storage.columns.row_id() else { return Ok(given) };
+        let Some(alias) = self.row_id else { return Ok(given) };
         let Some(value) = values.get(alias) else { return Ok(given) };
         match crate::values::Affinity::Numeric.apply(*value) {
             Value::Integer(id) => Ok(Some(id)),
@@ -113,13 +113,12 @@ impl TableState {
     }
 
     fn refuse_nulls(&self, values: &[Argument<'_>]) -> Result<()> {
-        let storage = &self.storage;
-        for (column, value) in values.iter().enumerate() {
-            if matches!(value.value(), Value::Null) {
-                storage.columns.refuse_null(&storage.shadow.name(), column)?;
-            }
-        }
-        Ok(())
+        let is_null =
+            |column: &&usize| values.get(**column).is_some_and(|value| value.value() == Value::Null);
+        let Some(column) = self.not_null.iter().find(is_null) else { return Ok(()) };
+        let name = self.storage.columns.0.get(*column).map_or("", |column| column.name.as_str());
+        let text = format!("NOT NULL constraint failed: {}.{name}", self.storage.shadow.name());
+        Err(Error::coded(raw::SQLITE_CONSTRAINT_NOTNULL, text))
     }
 
     /// A row that is in the way of a new one with this id, which the statement wants to be replaced. An error
@@ -130,7 +129,7 @@ impl TableState {
             return Ok(place);
         }
         let columns = &self.storage.columns;
-        let (name, code) = match columns.row_id().and_then(|alias| columns.0.get(alias)) {
+        let (name, code) = match self.row_id.and_then(|alias| columns.0.get(alias)) {
             Some(alias) => (alias.name.as_str(), raw::SQLITE_CONSTRAINT_PRIMARYKEY),
             None => ("rowid", raw::SQLITE_CONSTRAINT_ROWID),
         };

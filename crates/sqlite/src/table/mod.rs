@@ -30,6 +30,10 @@ pub struct TableState {
     pub storage: Rc<Storage>,
     /// A row's constraints are checked by SQLite in the tail, which every row goes through.
     checks_in_tail: bool,
+    /// Another name of the row's id.
+    row_id: Option<usize>,
+    /// Columns that refuse NULL.
+    not_null: Vec<usize>,
     pending: RefCell<Pending>,
     /// Something in memory has to be written to shadow tables.
     dirty: Cell<bool>,
@@ -81,11 +85,15 @@ impl Table for Columnar {
 
 impl TableState {
     fn new(shadow: Rc<Shadow>, columns: Rc<Columns>, options: Options, definitions: &[&str]) -> Result<Self> {
+        let row_id = columns.row_id();
+        let refuses =
+            |column: &usize| columns.0.get(*column).is_some_and(|own| own.not_null && !own.is_row_id);
+        let not_null = (0..columns.0.len()).filter(refuses).collect();
         let storage = Rc::new(Storage::new(shadow, columns, options)?);
         let pending = RefCell::new(Pending::new(storage.tail.builders()));
         let checks_in_tail = definitions.iter().any(|definition| has_check(definition));
         let (dirty, writing, flushing) = (Cell::new(false), Cell::new(false), Cell::new(false));
-        Ok(Self { storage, checks_in_tail, pending, dirty, writing, flushing })
+        Ok(Self { storage, checks_in_tail, row_id, not_null, pending, dirty, writing, flushing })
     }
 
     fn drop_pending(&self) {
@@ -115,8 +123,8 @@ impl StoredTable for Columnar {
         }
         match change {
             Change::Delete(id) => self.0.delete(id).map(|()| None),
-            Change::Insert(id, values) => self.0.insert(id, &values).map(Some),
-            Change::Update(old, new, values) => self.0.update(old, new, &values).map(|()| None),
+            Change::Insert(id, values) => self.0.insert(id, values).map(Some),
+            Change::Update(old, new, values) => self.0.update(old, new, values).map(|()| None),
         }
     }
 
