@@ -46,6 +46,7 @@ pub const SQLITE_BLOB: c_int = 4;
 
 pub const SQLITE_UTF8: c_uchar = 1;
 pub const SQLITE_DETERMINISTIC: c_int = 0x800;
+pub const SQLITE_DIRECTONLY: c_int = 0x8_0000;
 pub const SQLITE_PREPARE_PERSISTENT: c_uint = 1;
 
 pub const SQLITE_INDEX_CONSTRAINT_EQ: c_uchar = 2;

@@ -6,6 +6,7 @@
 //! - `row_ids`: where a row is
 //! - `single_rows`: rows one by one
 //! - `tail`: rows that no stripe has yet
+//! - `verify`: whether all of it is whole
 //! - `store`: the stripes as the engine's scan sees them
 //!
 //! Everywhere the columns of a stripe or of the tail are the row's id and then each column of the table that
@@ -18,6 +19,7 @@ mod shadow;
 mod single_rows;
 mod store;
 mod tail;
+mod verify;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,6 +33,7 @@ pub use row_ids::Place;
 pub use shadow::{Shadow, is_shadow};
 pub use store::StripeStore;
 pub use tail::Tail;
+pub use verify::{Fault, faults};
 
 use crate::api::{Error, Result, Statement, Value};
 use crate::declaration::{Columns, Options};

@@ -83,6 +83,19 @@ impl Storage {
         Ok(greatest)
     }
 
+    /// The ids of a stripe's rows that are not dead.
+    pub fn live_row_ids(&self, entry: &Entry) -> Result<Vec<i64>> {
+        let alive = |row: u32| !entry.is_dead(row);
+        Ok(match &*self.row_ids(entry)? {
+            RowIds::Consecutive(first) => {
+                (0..entry.rows).filter(|&row| alive(row)).map(|row| first + i64::from(row)).collect()
+            }
+            RowIds::Sorted(sorted) => {
+                sorted.iter().filter(|&&(_, row)| alive(row)).map(|&(id, _)| id).collect()
+            }
+        })
+    }
+
     fn greatest_alive(&self, entry: &Entry) -> Result<Option<i64>> {
         if entry.dead_rows == 0 {
             return Ok(Some(entry.row_ids.1));

@@ -7,9 +7,9 @@ use super::TableState;
 use super::pending::Pending;
 use crate::api::{Error, Result};
 
-/// So many rows at a time become a stripe of their own. Fewer go to the tail.
-const DIRECT_ROWS: usize = 8_192;
-/// Once the tail has so many rows it becomes a stripe.
+/// So many rows at a time, or as many as a stripe has, become a stripe of their own. Fewer go to the tail.
+const DIRECT_ROWS: u32 = 8_192;
+/// Once the tail has so many rows, or as many as a stripe has, it becomes a stripe.
 const TAIL_ROWS: u32 = 16_384;
 /// Rows that take so much memory do not wait for more.
 const PENDING_BYTES: usize = 128 << 20;
@@ -59,13 +59,14 @@ impl TableState {
         let storage = &self.storage;
         let waiting = self.pending.replace(Pending::new(storage.tail.builders()));
         let rows = waiting.rows();
-        if rows >= DIRECT_ROWS {
+        let most = storage.options.stripe_rows;
+        if rows >= DIRECT_ROWS.min(most) as usize {
             storage.write(waiting.finish())?;
         } else if rows > 0 {
             storage.tail.insert_all(&waiting.finish())?;
             storage.directory.change_tail(rows.cast_signed() as i64);
         }
-        if storage.directory.tail_rows() >= TAIL_ROWS {
+        if storage.directory.tail_rows() >= TAIL_ROWS.min(most) {
             let rows = storage.tail.rows(None)?;
             storage.write(rows.to_vec())?;
             storage.tail.clear()?;

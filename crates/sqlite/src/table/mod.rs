@@ -19,7 +19,7 @@ use std::rc::Rc;
 use crate::api::{Change, Connection, Error, IndexInfo, Result, StoredTable, Table, raw};
 use crate::declaration::{Columns, Declaration, Options};
 use crate::scan::search;
-use crate::storage::{Shadow, Storage, is_shadow};
+use crate::storage::{Fault, Shadow, Storage, faults, is_shadow};
 use cursor::ColumnarCursor;
 use pending::Pending;
 pub use tables::Tables;
@@ -158,7 +158,19 @@ impl StoredTable for Columnar {
     }
 
     fn integrity(&self) -> Result<Option<String>> {
-        Ok(None)
+        let found = self.0.settle_for_reading().and_then(|()| faults(&self.0.storage));
+        let faults = match found {
+            Err(error) if error.code == raw::SQLITE_CORRUPT_VTAB => {
+                return Ok(Some(format!("in {}: {}", self.0.storage.shadow.name(), error.message)));
+            }
+            found => found?,
+        };
+        let told = |fault: &Fault| match fault.stripe {
+            Some(stripe) => format!("stripe {stripe}, {}: {}", fault.column, fault.problem),
+            None => fault.problem.clone(),
+        };
+        let told: Vec<String> = faults.iter().take(5).map(told).collect();
+        Ok((!told.is_empty()).then(|| format!("in {}: {}", self.0.storage.shadow.name(), told.join("; "))))
     }
 }
 

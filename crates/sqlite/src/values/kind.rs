@@ -47,6 +47,18 @@ impl Kind {
         }
     }
 
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Integer => "integer",
+            Self::Real => "real",
+            Self::Number => "number",
+            Self::Text => "text",
+            Self::Mixed => "mixed",
+        }
+    }
+
     /// The byte that stands for it in the directory: stable for ever.
     pub const fn tag(self) -> u8 {
         match self {
