@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package dist demo test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-encodings clean
+.PHONY: help setup all build install package wheel dist demo test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -35,6 +35,9 @@ install: setup ## build and install into the server that PG_CONFIG names
 
 package: ## the .deb of the extension, its symbols and a tar.gz, in target/packages (PG_MAJORS='15 16 17 18')
 	scripts/package.sh
+
+wheel: ## the extension for SQLite as a Python wheel, in target/packages
+	scripts/wheel.sh
 
 dist: ## the source package for PGXN, of the last commit, in target/packages
 	scripts/dist.sh

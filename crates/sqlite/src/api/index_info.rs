@@ -123,13 +123,6 @@ impl<'a> IndexInfo<'a> {
         raw::is_since(3_038_000) && unsafe { raw::vtab_in(self.info, number(constraint.at), 1) != 0 }
     }
 
-    /// Whether the query wants rows of equal order columns next to each other only (1), each once (2), or
-    /// both (3), rather than in order (0).
-    pub fn distinct(&mut self) -> i32 {
-        // SAFETY: asked within `best_index`.
-        if raw::is_since(3_038_000) { unsafe { raw::vtab_distinct(self.info) } } else { 0 }
-    }
-
     /// Has the constraint's value be given when the search begins, after those that were asked for before.
     /// `omit`: SQLite need not look at the condition again.
     pub fn want(&mut self, constraint: &Constraint, omit: bool) {

@@ -308,7 +308,6 @@ routines! {
     224 vtab_collation(info: *mut sqlite3_index_info, constraint: c_int) -> *const c_char;
     242 value_frombind(value: *mut sqlite3_value) -> c_int;
     257 vtab_rhs_value(info: *mut sqlite3_index_info, constraint: c_int, value: *mut *mut sqlite3_value) -> c_int;
-    258 vtab_distinct(info: *mut sqlite3_index_info) -> c_int;
     259 vtab_in(info: *mut sqlite3_index_info, constraint: c_int, handle: c_int) -> c_int;
     260 vtab_in_first(list: *mut sqlite3_value, value: *mut *mut sqlite3_value) -> c_int;
     261 vtab_in_next(list: *mut sqlite3_value, value: *mut *mut sqlite3_value) -> c_int;

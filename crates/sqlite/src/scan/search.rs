@@ -14,7 +14,7 @@
 use std::fmt::Write;
 
 use super::order::OrderKey;
-use crate::api::{Constraint, Error, IndexInfo, Operator, Result};
+use crate::api::{Constraint, Error, IndexInfo, Operator, Result, raw};
 use crate::declaration::Columns;
 use crate::storage::Storage;
 use crate::values::Affinity;
@@ -45,8 +45,6 @@ pub struct Search {
     pub terms: Vec<Term>,
     /// The order in which rows come. Empty: any.
     pub order: Vec<OrderKey>,
-    /// Of rows that are equal in all columns of the order only one is wanted.
-    pub once: bool,
     /// After the values of terms come so many numbers whose sum is the number of rows that are wanted.
     pub limits: usize,
 }
@@ -68,9 +66,6 @@ impl Search {
         for key in &self.order {
             let _ = write!(text, ";{}{}", if key.descending { 'D' } else { 'A' }, key.place);
         }
-        if self.once {
-            text.push_str(";O");
-        }
         for _ in 0..self.limits {
             text.push_str(";L");
         }
@@ -90,14 +85,13 @@ impl Search {
         let mut parts = text.split(';');
         let places = parts.next().unwrap_or("").split(',').filter(|place| !place.is_empty());
         let places = places.map(|place| place.parse().map_err(|_| bad())).collect::<Result<_>>()?;
-        let (mut order, mut once, mut limits) = (Vec::new(), false, 0);
+        let (mut order, mut limits) = (Vec::new(), 0);
         let mut rest = Vec::new();
         for part in parts {
             let key = |place: &str, descending| {
                 Ok::<_, Error>(OrderKey { place: place.parse().map_err(|_| bad())?, descending })
             };
             match (part, part.strip_prefix('A'), part.strip_prefix('D')) {
-                ("O", ..) => once = true,
                 ("L", ..) => limits += 1,
                 (_, Some(place), _) => order.push(key(place, false)?),
                 (_, _, Some(place)) => order.push(key(place, true)?),
@@ -121,7 +115,7 @@ impl Search {
             })
         };
         let terms = rest.into_iter().map(term).collect::<Result<_>>()?;
-        Ok(Self { places, terms, order, once, limits })
+        Ok(Self { places, terms, order, limits })
     }
 }
 
@@ -143,6 +137,9 @@ fn share(operator: Operator) -> f64 {
         _ => 0.3,
     }
 }
+
+/// The first version whose LIMIT can be relied on, to be on the safe side: the mend is of 2024.
+const LIMIT_IS_TOLD: i32 = 3_047_000;
 
 /// Most values that are brought into order in memory: SQLite's own sorting goes to disk.
 const SORTED_VALUES: f64 = 5e7;
@@ -176,11 +173,16 @@ pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
     if !one && rows * (search.places.len() + 1) as f64 <= SORTED_VALUES {
         take_order(columns, info, &mut search);
     }
-    // Rows may be left out only if SQLite is going to leave none out itself.
+    // Rows may be left out only if SQLite is going to leave none out itself. Older versions hand over the LIMIT
+    // of a query that compares two columns of the table as well, and do not tell of that condition.
     let limits: Vec<&Constraint> = constraints.iter().filter(|constraint| is_limit(constraint)).collect();
     let all =
         search.terms.len() + limits.len() == info.count() && search.terms.iter().all(|term| term.is_omitted);
-    if all && !search.order.is_empty() && limits.iter().any(|limit| limit.operator == Operator::Limit) {
+    if all
+        && raw::is_since(LIMIT_IS_TOLD)
+        && !search.order.is_empty()
+        && limits.iter().any(|limit| limit.operator == Operator::Limit)
+    {
         limits.iter().for_each(|limit| info.want(limit, false));
         search.limits = limits.len();
     }
@@ -204,8 +206,8 @@ fn take_order(columns: &Columns, info: &mut IndexInfo<'_>, search: &mut Search) 
     if order.is_empty() {
         return;
     }
-    let read_in_order = search.places.iter().all(|place| order.iter().any(|key| key.place == *place));
-    search.once = info.distinct() >= 2 && read_in_order;
+    // Equal rows are all given, also where the query wants each once: which of them pass a condition on the row's
+    // id is not known here.
     search.order = order;
     info.consume_order();
 }
@@ -236,8 +238,7 @@ mod tests {
         };
         let other = Term { place: 0, operator: Operator::IsNull, is_list: true, ..term };
         let order = vec![OrderKey { place: 3, descending: true }, OrderKey { place: 0, descending: false }];
-        let search =
-            Search { places: vec![0, 3, 70], terms: vec![term, other], order, once: true, limits: 2 };
+        let search = Search { places: vec![0, 3, 70], terms: vec![term, other], order, limits: 2 };
         assert_eq!(Search::from_text(&search.to_text()).unwrap(), search);
         let none = Search::default();
         assert_eq!(Search::from_text(&none.to_text()).unwrap(), none);

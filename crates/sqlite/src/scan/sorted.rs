@@ -29,9 +29,7 @@ impl RowScan {
         }
         let unsorted = Unsorted::of(parts, &self.storage.columns)?;
         let only = match self.search.order.as_slice() {
-            [key] if !self.search.once && self.limit.is_none() => {
-                unsorted.first(key.place, key.descending)?
-            }
+            [key] if self.limit.is_none() => unsorted.first(key.place, key.descending)?,
             _ => None,
         };
         match only {
@@ -86,27 +84,10 @@ impl Unsorted {
 
     /// The rows in order.
     pub fn sorted(self, search: &Search, limit: Option<usize>) -> Result<Rows> {
-        let mut order = match limit.filter(|_| !search.once) {
+        let order = match limit {
             Some(limit) => first_rows(&self.columns, &search.order, self.rows, limit)?,
             None => permutation(&self.columns, &search.order, self.rows)?,
         };
-        if search.once {
-            let same = |a: u32, b: u32| -> Result<bool> {
-                for column in search.order.iter().filter_map(|key| self.columns.get(key.place)?.as_ref()) {
-                    if column.get(a as usize)? != column.get(b as usize)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            };
-            let mut kept: Vec<u32> = Vec::new();
-            for &row in &order {
-                if kept.last().is_none_or(|&last| !same(last, row).unwrap_or(false)) {
-                    kept.push(row);
-                }
-            }
-            order = kept;
-        }
         Ok(self.rows_in(order, search))
     }
 }

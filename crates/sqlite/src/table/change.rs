@@ -7,7 +7,7 @@
 //! OR FAIL.
 
 use super::TableState;
-use crate::api::{Argument, Error, OnConflict, Result, Value, raw};
+use crate::api::{Argument, Error, OnConflict, Result, Value, random, raw};
 use crate::storage::Place;
 
 impl TableState {
@@ -19,9 +19,8 @@ impl TableState {
             Some(id) => id,
             None => match greatest {
                 None => 1,
-                Some(greatest) => greatest.checked_add(1).ok_or_else(|| {
-                    Error::coded(raw::SQLITE_FULL, "no row id is left after the greatest one")
-                })?,
+                Some(i64::MAX) => self.any_free_id()?,
+                Some(greatest) => greatest + 1,
             },
         };
         self.refuse_nulls(values)?;
@@ -99,6 +98,18 @@ impl TableState {
         }
         storage.directory.saw_row_id(new);
         self.flush_full()
+    }
+
+    /// An id that no row has, drawn at random as SQLite does once the greatest one is taken.
+    fn any_free_id(&self) -> Result<i64> {
+        for _ in 0..100 {
+            let id = random() & (i64::MAX >> 1);
+            self.settle(&[id])?;
+            if id > 0 && self.storage.locate(id)?.is_none() {
+                return Ok(id);
+            }
+        }
+        Err(Error::coded(raw::SQLITE_FULL, "database or disk is full"))
     }
 
     /// The id that a row gets by its own column or by itself. None: any.
