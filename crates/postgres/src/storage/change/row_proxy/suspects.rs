@@ -44,7 +44,8 @@ struct Known {
     suspects: Option<Suspects>,
     /// Questions in this generation without an answer from here.
     asked: usize,
-    /// About how many rows have to be read.
+    /// About how many rows have to be read. More than `MOST`: so many that nothing is read in this
+    /// generation.
     expected: usize,
 }
 
@@ -74,6 +75,7 @@ pub fn is_certainly_alive(storage_id: u64, row: u64) -> bool {
         let known = all.known.entry(storage_id).or_insert(fresh);
         if known.generation != generation {
             (known.generation, known.suspects, known.asked) = (generation, None, 0);
+            known.expected = known.expected.min(MOST);
         }
         if known.suspects.is_none() {
             known.read(storage_id);
@@ -96,6 +98,8 @@ impl Known {
         self.suspects = Suspects::read(storage_id, limit);
         self.expected = match &self.suspects {
             Some(suspects) => suspects.len(),
+            // Each further question would read as many in vain.
+            None if limit == MOST => usize::MAX,
             None => limit.saturating_mul(4).min(MOST),
         };
     }
