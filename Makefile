@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package wheel dist demo test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-encodings clean
+.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -44,6 +44,9 @@ dist: ## the source package for PGXN, of the last commit, in target/packages
 
 demo: ## a private server, a million rows, heap and colcompress side by side (KEEP=1 leaves it running)
 	scripts/demo.sh
+
+demo-sqlite: ## build the extension for SQLite and show it: a plain table and a columnar one side by side
+	scripts/demo-sqlite.sh
 
 test: ## every test suite: units, SQL regress, isolation, crash (short form)
 	scripts/test.sh

@@ -1,8 +1,9 @@
-"""Makes a Python wheel of the extension for SQLite. Called by scripts/wheel.sh with the library and the folder.
+"""Makes a Python wheel of the extension for SQLite. Called by scripts/wheel.sh with the library and the
+folder.
 
-The wheel has the library and a module of two functions, `loadable_path()` and `load(connection)`. It is for any
-Python 3: the library is loaded by SQLite, not by Python. Its tag says which C library it needs, which is read
-from the library's symbols.
+The wheel has the library and a module of two functions, `loadable_path()` and `load(connection)`. It is for
+any Python 3: the library is loaded by SQLite, not by Python. Its tag says which C library it needs, which is
+read from the library's symbols.
 """
 
 import base64

@@ -1,9 +1,9 @@
-"""Generated tables, changes and queries: a columnar table must answer as a plain one does, errors included, and hold
-the same rows.
+"""Generated tables, changes and queries: a columnar table must answer as a plain one does, errors included,
+and hold the same rows.
 
-Each round makes one pair of tables of random columns (types, collations, NOT NULL, an INTEGER PRIMARY KEY or none)
-and small stripes, and then asks and changes both by the same statements, some in transactions with savepoints.
-Short: some hundred statements. Long: STATEMENTS (20,000), SEED=number.
+Each round makes one pair of tables of random columns (types, collations, NOT NULL, an INTEGER PRIMARY KEY or
+none) and small stripes, and then asks and changes both by the same statements, some in transactions with
+savepoints. Short: some hundred statements. Long: STATEMENTS (20,000), SEED=number.
 """
 
 import os
@@ -41,8 +41,8 @@ class Generator:
 
     def value(self, column=None):
         if self.key and column == self.columns[0]:
-            # Other values are errors in the middle of a statement, after which plain tables keep some rows; the
-            # greatest id makes later ones random.
+            # Other values are errors in the middle of a statement, after which plain tables keep some rows;
+            # the greatest id makes later ones random.
             return self.rng.choice(("NULL", str(self.rng.randint(-20, 400))))
         kind = self.rng.random()
         if kind < 0.5:
@@ -95,7 +95,9 @@ class Generator:
             return f"SELECT {rng.choice(('min', 'max'))}({column}) = {rng.choice(('min', 'max'))}({column}), typeof({column}) IS NULL FROM @{where}"
         if kind < 0.9:
             return f"SELECT count(*), max(rowid), min(rowid), sum(typeof({self.column()}) = 'text') FROM @{where}"
-        return f"SELECT count(*) FROM @ a JOIN @ b ON a.{self.column()} = b.{self.column()} WHERE a.rowid < 40 AND b.rowid < {rng.randint(20, 90)}"
+        # Plain tables of 3.40 miss pairs that are equal by RTRIM only, where they make an index for a join.
+        plain = [column for column in self.columns if not self.collations[column]] + ["rowid"]
+        return f"SELECT count(*) FROM @ a JOIN @ b ON a.{rng.choice(plain)} = b.{rng.choice(plain)} WHERE a.rowid < 40 AND b.rowid < {rng.randint(20, 90)}"
 
     def insert(self):
         rng = self.rng

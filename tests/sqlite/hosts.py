@@ -1,5 +1,5 @@
-"""The other programs that load the extension: the shell sqlite3, Node.js, and Python by the wheel. Each makes a
-table, fills it past what a stripe takes, and asks. What is not installed is passed over.
+"""The other programs that load the extension: the shell sqlite3, Node.js, and Python by the wheel. Each makes
+a table, fills it past what a stripe takes, and asks. What is not installed is passed over.
 """
 
 import json

@@ -165,7 +165,8 @@ def row_ids():
     with CHECKS.part("INTEGER PRIMARY KEY is another name of the row's id"):
         on = Connection()
         twins = Twins(on, "a TEXT, id INTEGER PRIMARY KEY, b")
-        for statement in ("INSERT INTO @(a) VALUES ('first')", "INSERT INTO @ VALUES ('x', 10, 1)", "INSERT INTO @(a) VALUES ('next')",
+        for statement in ("INSERT INTO @(id) VALUES (1), (2), (10)", "INSERT OR REPLACE INTO @(a, id) VALUES ('a', 3), ('b', 10), ('c', NULL)", "DELETE FROM @",
+                          "INSERT INTO @(a) VALUES ('first')", "INSERT INTO @ VALUES ('x', 10, 1)", "INSERT INTO @(a) VALUES ('next')",
                           "INSERT INTO @ VALUES ('again', 10, 2)", "INSERT INTO @ VALUES ('text', '12', 2)", "INSERT INTO @ VALUES ('no', 'x', 2)",
                           "INSERT OR REPLACE INTO @ VALUES ('other', 10, 3)", "UPDATE @ SET id = id + 100 WHERE id >= 10", "UPDATE @ SET b = id",
                           "SELECT * FROM @ WHERE id = 110", "SELECT * FROM @ WHERE id > 5", f"INSERT INTO @(b) {count(10_000)} SELECT i FROM n",

@@ -173,8 +173,8 @@ pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
     if !one && rows * (search.places.len() + 1) as f64 <= SORTED_VALUES {
         take_order(columns, info, &mut search);
     }
-    // Rows may be left out only if SQLite is going to leave none out itself. Older versions hand over the LIMIT
-    // of a query that compares two columns of the table as well, and do not tell of that condition.
+    // Rows may be left out only if SQLite is going to leave none out itself. Older versions hand over the
+    // LIMIT of a query that compares two columns of the table as well, and do not tell of that condition.
     let limits: Vec<&Constraint> = constraints.iter().filter(|constraint| is_limit(constraint)).collect();
     let all =
         search.terms.len() + limits.len() == info.count() && search.terms.iter().all(|term| term.is_omitted);
@@ -206,8 +206,8 @@ fn take_order(columns: &Columns, info: &mut IndexInfo<'_>, search: &mut Search) 
     if order.is_empty() {
         return;
     }
-    // Equal rows are all given, also where the query wants each once: which of them pass a condition on the row's
-    // id is not known here.
+    // Equal rows are all given, also where the query wants each once: which of them pass a condition on the
+    // row's id is not known here.
     search.order = order;
     info.consume_order();
 }

@@ -14,7 +14,7 @@ impl TableState {
     pub(super) fn insert(&self, given: Option<i64>, values: &[Argument<'_>]) -> Result<i64> {
         let storage = &self.storage;
         let given = self.chosen_id(given, values)?;
-        let greatest = storage.greatest_row_id()?;
+        let greatest = storage.greatest_row_id()?.max(self.pending.borrow().greatest());
         let id = match given {
             Some(id) => id,
             None => match greatest {

@@ -12,6 +12,7 @@ use crate::values::{Column, ColumnBuilder};
 pub struct Pending {
     columns: Vec<ColumnBuilder>,
     ids: Vec<i64>,
+    greatest: Option<i64>,
     /// Each id is greater than the one before.
     ascending: bool,
     /// All ids, once somebody has asked for one while they do not ascend.
@@ -21,7 +22,7 @@ pub struct Pending {
 impl Pending {
     /// No rows of these columns.
     pub const fn new(columns: Vec<ColumnBuilder>) -> Self {
-        Self { columns, ids: Vec::new(), ascending: true, known: None }
+        Self { columns, ids: Vec::new(), greatest: None, ascending: true, known: None }
     }
 
     /// How many rows wait.
@@ -41,11 +42,17 @@ impl Pending {
             column.push(value)?;
         }
         self.ascending &= self.ids.last().is_none_or(|&last| last < id);
+        self.greatest = self.greatest.max(Some(id));
         self.ids.push(id);
         if let Some(known) = &mut self.known {
             known.insert(id);
         }
         Ok(())
+    }
+
+    /// The greatest id of all.
+    pub const fn greatest(&self) -> Option<i64> {
+        self.greatest
     }
 
     /// Whether a row of this id waits.
