@@ -173,6 +173,23 @@ def elsewhere():
         on.close()
 
 
+def open_cursors():
+    with CHECKS.part("a query that is open while rows become a stripe gives each row once"):
+        on = Connection()
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(id INTEGER, stripe_rows=2000, chunk_rows=1000)")
+        on.sql(f"INSERT INTO c {count(3500)} SELECT i FROM n")
+        assert on.value("SELECT count(*) FROM c_stripe") == 1 and on.value("SELECT count(*) FROM c_tail") == 1500, "premise"
+        for order in ("", "ORDER BY id", "ORDER BY id DESC"):
+            cursor = on.db.cursor()
+            rows = iter(cursor.execute(f"SELECT id FROM c WHERE id > 0 {order}"))
+            seen = [next(rows)[0]]
+            on.sql(f"INSERT INTO c {count(1000)} SELECT -i FROM n")
+            on.sql(f"INSERT INTO c {count(1000)} SELECT -i FROM n")
+            seen += [row[0] for row in rows]
+            assert sorted(seen) == list(range(1, 3501)), f"{order}: {len(seen)} rows"
+        on.close()
+
+
 def protected():
     with CHECKS.part("shadow tables are protected, and untrusted schemas may use the table"):
         on = Connection()
@@ -192,7 +209,7 @@ def protected():
 
 
 def main():
-    for part in (savepoints, unread, statements_that_fail, connections, threads, elsewhere, protected):
+    for part in (savepoints, unread, statements_that_fail, connections, threads, elsewhere, open_cursors, protected):
         part()
     print(f"with SQLite {'.'.join(map(str, version()))}")
     return CHECKS.status()

@@ -20,7 +20,7 @@ use stripe::scan::{ChunkPlan, Counters, ScanClause, ScanColumn, StripeScan};
 
 use crate::api::{Argument, Error, Result, Value};
 use crate::storage::{Entry, Place, Storage, StripeStore};
-use crate::values::Kind;
+use crate::values::{Column, Kind};
 pub use condition::Condition;
 use rows::Rows;
 use search::Search;
@@ -42,11 +42,13 @@ pub struct RowScan {
     /// The first stripe that no part has yet.
     next: usize,
     part: Option<Part>,
-    /// The tail is still to come.
-    tail: bool,
+    /// The tail as it was when the search began: its rows may become a stripe while the scan goes on.
+    tail: Option<Rc<Vec<Column>>>,
+    /// It is still to come.
+    tail_next: bool,
     rows: Rows,
-    /// All rows, of which only the first one is known yet.
-    unsorted: Option<sorted::Unsorted>,
+    /// Only the first of the sorted rows is known yet.
+    has_peeked: bool,
     /// So many of the sorted rows are wanted. None: all.
     limit: Option<usize>,
     counters: Counters,
@@ -62,9 +64,10 @@ impl RowScan {
             entries: Rc::default(),
             next: 0,
             part: None,
-            tail: false,
+            tail: None,
+            tail_next: false,
             rows: Rows::default(),
-            unsorted: None,
+            has_peeked: false,
             limit: None,
             counters: Counters::default(),
         }
@@ -136,11 +139,10 @@ impl RowScan {
                 let stripes = self.next_stripes();
                 self.next = stripes.end;
                 self.part = Some(self.start_part(stripes)?);
-            } else if self.tail {
-                self.tail = false;
-                let directory = &self.storage.directory;
-                if directory.tail_rows() > 0 {
-                    self.rows = Rows::of_columns(&self.storage.tail.rows(directory.generation())?);
+            } else if self.tail_next {
+                self.tail_next = false;
+                if let Some(tail) = &self.tail {
+                    self.rows = Rows::of_columns(tail);
                     self.rows.keep(&self.conditions)?;
                 }
             } else {
@@ -179,24 +181,34 @@ impl RowScan {
         self.search = search;
         self.conditions = conditions;
         self.entries = self.storage.directory.entries();
-        self.part = None;
-        self.unsorted = None;
-        self.rows = Rows::default();
+        self.has_peeked = false;
+        self.tail = None;
+        self.rewind();
         if let Some(id) = self.conditions.iter().find_map(Condition::row_id) {
-            (self.next, self.tail) = (self.entries.len(), false);
+            (self.next, self.tail_next) = (self.entries.len(), false);
             return self.look_up(id);
         }
-        (self.next, self.tail) = (0, true);
+        let directory = &self.storage.directory;
+        if directory.tail_rows() > 0 {
+            self.tail = Some(self.storage.tail.rows(directory.generation())?);
+        }
         match self.search.order.is_empty() {
             true => self.advance(),
             false => self.sort(),
         }
     }
 
+    /// Back to before the first row.
+    fn rewind(&mut self) {
+        self.part = None;
+        self.rows = Rows::default();
+        (self.next, self.tail_next) = (0, true);
+    }
+
     /// On to the next row.
     pub fn next(&mut self) -> Result<()> {
-        if let Some(unsorted) = self.unsorted.take() {
-            self.rows = unsorted.sorted(&self.search, self.limit)?;
+        if self.has_peeked {
+            self.sort_all()?;
         }
         self.rows.step();
         if self.rows.is_past_end() { self.advance() } else { Ok(()) }

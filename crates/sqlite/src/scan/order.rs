@@ -71,18 +71,6 @@ pub fn first_rows(
     Ok(order.iter().take(limit).filter_map(|&at| near.get(at as usize).copied()).collect())
 }
 
-/// The row that comes first in the order of one key.
-pub fn first(column: &Column, descending: bool, rows: usize) -> Result<Option<usize>> {
-    let ranks = ranks(column, rows)?;
-    let numbered = ranks.iter().enumerate();
-    Ok(match descending {
-        // The first of equals.
-        true => numbered.max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(&a.0))),
-        false => numbered.min_by(|a, b| a.1.cmp(b.1).then(a.0.cmp(&b.0))),
-    }
-    .map(|(row, _)| row))
-}
-
 /// The rows of an order, sorted by their ranks. Equal ones stay as they are.
 fn sorted(order: &[u32], ranks: &[u64]) -> Vec<u32> {
     let rank = |row: u32| ranks.get(row as usize).copied().unwrap_or(0);
@@ -214,7 +202,7 @@ impl<'a> Key<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{OrderKey, first, permutation};
+    use super::{OrderKey, first_rows, permutation};
     use crate::api::Value::{self, Blob, Integer, Null, Real, Text};
     use crate::values::{Affinity, Collation, Column, ColumnBuilder};
     use std::cmp::Ordering;
@@ -284,9 +272,15 @@ mod tests {
             }
             for descending in [false, true] {
                 let keys = [OrderKey { place: first_key, descending }];
-                let expected = permutation(&columns, &keys, 8).unwrap()[0] as usize;
-                let column = columns[first_key].as_ref().unwrap();
-                assert_eq!(first(column, descending, 8).unwrap(), Some(expected));
+                let all = permutation(&columns, &keys, 8).unwrap();
+                for limit in 0..10 {
+                    let expected = &all[..limit.min(8)];
+                    assert_eq!(
+                        first_rows(&columns, &keys, 8, limit).unwrap(),
+                        expected,
+                        "{first_key} {limit}"
+                    );
+                }
             }
         }
     }

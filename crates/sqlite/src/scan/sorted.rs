@@ -5,46 +5,65 @@
 use vector::concat;
 
 use super::RowScan;
-use super::order::{first, first_rows, permutation};
+use super::order::{first_rows, permutation};
 use super::rows::Rows;
-use super::search::Search;
 use crate::api::Result;
-use crate::declaration::Columns;
 use crate::values::{Affinity, Column, ColumnBuilder};
 
-/// All rows, by place.
-pub struct Unsorted {
-    columns: Vec<Option<Column>>,
-    rows: usize,
-}
-
 impl RowScan {
-    /// Reads all rows, and stands on the one that comes first.
+    /// Reads the rows, and stands on the one that comes first. With one key and no LIMIT the others are left for
+    /// `sort_all`.
     pub(super) fn sort(&mut self) -> Result<()> {
+        let peeks = self.limit.is_none() && self.search.order.len() == 1;
+        self.gather(if peeks { Some(1) } else { self.limit })?;
+        self.has_peeked = peeks;
+        Ok(())
+    }
+
+    /// Reads all rows after the first one was found, and stands on that one again.
+    pub(super) fn sort_all(&mut self) -> Result<()> {
+        self.has_peeked = false;
+        self.rewind();
+        self.gather(None)
+    }
+
+    /// Brings all rows into order, or the first `most`.
+    fn gather(&mut self, most: Option<usize>) -> Result<()> {
         let mut parts: Vec<Vec<Option<Column>>> = Vec::new();
         self.advance()?;
         while !self.rows.is_past_end() {
-            parts.push(std::mem::take(&mut self.rows).into_columns());
+            let columns = std::mem::take(&mut self.rows).into_columns();
+            // Of a chunk no more rows are kept than are wanted of all.
+            parts.push(match most {
+                Some(most) if rows_of(&columns) > most => {
+                    let first = first_rows(&columns, &self.search.order, rows_of(&columns), most)?;
+                    taken(&columns, &first)
+                }
+                _ => columns,
+            });
             self.advance()?;
         }
-        let unsorted = Unsorted::of(parts, &self.storage.columns)?;
-        let only = match self.search.order.as_slice() {
-            [key] if self.limit.is_none() => unsorted.first(key.place, key.descending)?,
-            _ => None,
+        let columns = self.joined(parts)?;
+        let rows = rows_of(&columns);
+        let order = match most {
+            Some(most) => first_rows(&columns, &self.search.order, rows, most)?,
+            None => permutation(&columns, &self.search.order, rows)?,
         };
-        match only {
-            Some(row) => {
-                self.rows = unsorted.rows_in(vec![row], &self.search);
-                self.unsorted = Some(unsorted);
-            }
-            None => self.rows = unsorted.sorted(&self.search, self.limit)?,
-        }
+        // Columns that are read are brought into the order; ids only when one is asked for.
+        let held = |(place, column): (usize, &Option<Column>)| {
+            let column = column.as_ref()?;
+            Some(match self.search.places.contains(&place) {
+                true => (Column::new(column.kind, column.vector.take(&order)), false),
+                false => (column.clone(), true),
+            })
+        };
+        let columns = columns.iter().enumerate().map(held).collect();
+        self.rows = Rows::of_places(columns, order);
         Ok(())
     }
-}
 
-impl Unsorted {
-    fn of(parts: Vec<Vec<Option<Column>>>, definitions: &Columns) -> Result<Self> {
+    /// The columns of all parts end to end, by place.
+    fn joined(&self, parts: Vec<Vec<Option<Column>>>) -> Result<Vec<Option<Column>>> {
         let width = parts.iter().map(Vec::len).max().unwrap_or(0);
         let mut by_place: Vec<Vec<Column>> = Vec::new();
         by_place.resize_with(width, Vec::new);
@@ -53,43 +72,19 @@ impl Unsorted {
                 own.extend(column);
             }
         }
+        let definitions = &self.storage.columns;
         let column = |(place, parts)| joined(parts, definitions.affinity_at(place));
-        let columns = by_place.into_iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
-        let rows = columns.iter().flatten().map(|column| column.vector.len()).max().unwrap_or(0);
-        Ok(Self { columns, rows })
+        by_place.into_iter().enumerate().map(column).collect()
     }
+}
 
-    fn first(&self, place: usize, descending: bool) -> Result<Option<u32>> {
-        match self.columns.get(place) {
-            Some(Some(column)) => {
-                Ok(first(column, descending, self.rows)?.and_then(|row| u32::try_from(row).ok()))
-            }
-            _ => Ok(None),
-        }
-    }
+fn rows_of(columns: &[Option<Column>]) -> usize {
+    columns.iter().flatten().map(|column| column.vector.len()).max().unwrap_or(0)
+}
 
-    /// Some of the rows, in this order. Columns that are read are brought into it; ids only when one is asked
-    /// for.
-    fn rows_in(&self, order: Vec<u32>, search: &Search) -> Rows {
-        let held = |(place, column): (usize, &Option<Column>)| {
-            let column = column.as_ref()?;
-            Some(match search.places.contains(&place) {
-                true => (Column::new(column.kind, column.vector.take(&order)), false),
-                false => (column.clone(), true),
-            })
-        };
-        let columns = self.columns.iter().enumerate().map(held).collect();
-        Rows::of_places(columns, order)
-    }
-
-    /// The rows in order.
-    pub fn sorted(self, search: &Search, limit: Option<usize>) -> Result<Rows> {
-        let order = match limit {
-            Some(limit) => first_rows(&self.columns, &search.order, self.rows, limit)?,
-            None => permutation(&self.columns, &search.order, self.rows)?,
-        };
-        Ok(self.rows_in(order, search))
-    }
+fn taken(columns: &[Option<Column>], rows: &[u32]) -> Vec<Option<Column>> {
+    let take = |column: &Column| Column::new(column.kind, column.vector.take(rows));
+    columns.iter().map(|column| column.as_ref().map(take)).collect()
 }
 
 /// Columns end to end. Of several kinds they become one of any.
