@@ -23,6 +23,8 @@ assertion_server() {
         say "building PostgreSQL with assertions (log: $home/build.log)"
         (
             cd "$home/build" || exit
+            # The server's makefiles make headers only where no other make has called them.
+            unset MAKELEVEL MAKEFLAGS MFLAGS
             "$SOURCE/configure" --prefix="$prefix" --enable-cassert --enable-debug --with-icu CFLAGS='-O1 -g1' >"$home/build.log" 2>&1
             where=$(printf '%s\n' 'include src/Makefile.global' "show: ; @echo \$(pkglibdir)" | make -s -f - show top_builddir=.)
             case $where in
