@@ -11,8 +11,8 @@ use crate::api::Result;
 use crate::values::{Affinity, Column, ColumnBuilder};
 
 impl RowScan {
-    /// Reads the rows, and stands on the one that comes first. With one key and no LIMIT the others are left for
-    /// `sort_all`.
+    /// Reads the rows, and stands on the one that comes first. With one key and no LIMIT the others are left
+    /// for `sort_all`.
     pub(super) fn sort(&mut self) -> Result<()> {
         let peeks = self.limit.is_none() && self.search.order.len() == 1;
         self.gather(if peeks { Some(1) } else { self.limit })?;
