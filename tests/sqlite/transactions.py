@@ -155,7 +155,9 @@ def elsewhere():
         on.sql("ROLLBACK")
         for schema in ("main", "other", "temp"):
             assert on.sql(f"SELECT count(*), sum(id) FROM c_{schema}") == [(10_011, 50_105_054)], schema
+        ids = on.sql("SELECT rowid FROM c_main ORDER BY id")
         on.sql("VACUUM")
+        assert on.sql("SELECT rowid FROM c_main ORDER BY id") == ids, "VACUUM gives rows other ids"
         on.sql("VACUUM other")
         on.sql(f"VACUUM INTO '{path.with_name('copy.db')}'")
         copy = Connection(path.with_name("copy.db"))

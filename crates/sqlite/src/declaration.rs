@@ -49,6 +49,9 @@ impl<'a> Declaration<'a> {
         for part in parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
             match option(part) {
                 Some((name, value)) => declaration.options.set(name, value)?,
+                None if has_words(part, &["ON", "CONFLICT"]) => {
+                    return Err(Error::new("columnar cannot keep to ON CONFLICT in a definition"));
+                }
                 None => declaration.definitions.push(part),
             }
         }
@@ -136,6 +139,9 @@ impl Columns {
         let mut columns = Vec::new();
         while info.step()? {
             let (name, declared) = (info.text(1), info.text(2));
+            if name == TAIL_ID {
+                continue;
+            }
             let key = info.integer(5);
             if info.integer(6) != 0 {
                 return refuse(&format!("generated columns, as {name} is one"));
@@ -184,13 +190,10 @@ impl Columns {
         self.0.iter().position(|column| column.is_row_id)
     }
 
-    /// What the id of a row of the tail is called: a name that no column has.
-    pub fn row_id_name(&self) -> Result<&'static str> {
-        let taken = |name: &str| self.0.iter().any(|column| column.name.eq_ignore_ascii_case(name));
-        ["rowid", "_rowid_", "oid"]
-            .into_iter()
-            .find(|name| !taken(name))
-            .ok_or_else(|| Error::new("columns called rowid, _rowid_ and oid leave no name for the row's id"))
+    /// What the id of a row of the tail is called, in SQL.
+    pub fn row_id_name(&self) -> String {
+        let alias = self.row_id().and_then(|alias| self.0.get(alias));
+        quoted(alias.map_or(TAIL_ID, |column| column.name.as_str()))
     }
 
     /// Where a column of the table lies in a stripe and in the tail: the row's id is the first one there.
@@ -212,6 +215,20 @@ impl Columns {
     pub fn affinity_at(&self, place: usize) -> Affinity {
         self.at_place(place).map_or(Affinity::Numeric, |column| column.affinity)
     }
+}
+
+/// The tail's column for the row's id, where the user has not named one. VACUUM gives rows other ids in tables that
+/// have no such column.
+pub const TAIL_ID: &str = "columnar rowid";
+
+/// Whether a definition has these words one after the other, outside of quotes as far as can be seen.
+pub fn has_words(definition: &str, words: &[&str]) -> bool {
+    let all: Vec<String> = definition
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_uppercase)
+        .collect();
+    all.windows(words.len()).any(|found| found.iter().zip(words).all(|(a, b)| a == b))
 }
 
 /// A name in SQL.

@@ -28,6 +28,10 @@ use std::rc::Rc;
 use api::{Connection, Result, raw};
 
 fn register(db: Connection) -> Result<()> {
+    // Loaded once more: what is there knows the tables that are connected.
+    if db.prepare("SELECT columnar_version()").is_ok() {
+        return Ok(());
+    }
     let tables = Rc::new(table::Tables::default());
     db.register_stored::<table::Columnar>(c"columnar", &tables)?;
     functions::register(db, &tables)

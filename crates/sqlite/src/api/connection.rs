@@ -53,6 +53,16 @@ impl Connection {
         Ok(statement.step()?.then(|| statement.integer(0)))
     }
 
+    /// Runs what may insert into tables of ours, and has `last_insert_rowid()` be as before.
+    pub fn keeping_last_id<R>(self, body: impl FnOnce() -> R) -> R {
+        // SAFETY: the connection is open.
+        let before = unsafe { raw::last_insert_rowid(self.db) };
+        let result = body();
+        // SAFETY: the same.
+        unsafe { raw::set_last_insert_rowid(self.db, before) };
+        result
+    }
+
     /// What a call that returned `code` has to say.
     pub fn last_error(self, code: c_int) -> Error {
         // SAFETY: the connection is open. The text is copied before anything else is called.

@@ -36,7 +36,13 @@ pub unsafe fn load(
     // SAFETY: by the caller's promise.
     let loaded = unsafe {
         if !raw::init(routines) {
-            // The text has to come from the library that asks, whose routines must not be called.
+            // The text has to be in memory of the library that asks.
+            let text = c"colonnade is loaded by another SQLite library of this process";
+            let (length, memory) = (text.to_bytes_with_nul().len(), raw::malloc_of(routines, 128));
+            if !memory.is_null() && !message.is_null() {
+                std::ptr::copy_nonoverlapping(text.as_ptr(), memory.cast(), length);
+                *message = memory.cast();
+            }
             return raw::SQLITE_ERROR;
         }
         if raw::is_since(3_026_000) {

@@ -363,7 +363,7 @@ unsafe extern "C" fn update<T: StoredTable>(
         // SAFETY: there are so many values.
         let values = unsafe { Argument::list(count, values) };
         let old = values.first().map_or(Null, |value| value.value());
-        let new = values.get(1).map(|value| value.value());
+        let new = values.get(1).map(|value| value.numeric());
         let columns = values.get(2..).unwrap_or_default();
         let change = match (old, new) {
             (Integer(old), None) => Change::Delete(old),

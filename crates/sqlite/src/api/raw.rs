@@ -224,6 +224,7 @@ routines! {
     53 errmsg(db: *mut sqlite3) -> *const c_char;
     57 finalize(statement: *mut sqlite3_stmt) -> c_int;
     58 free(memory: *mut c_void);
+    65 last_insert_rowid(db: *mut sqlite3) -> i64;
     67 libversion_number() -> c_int;
     77 reset(statement: *mut sqlite3_stmt) -> c_int;
     79 result_double(context: *mut sqlite3_context, value: f64);
@@ -297,6 +298,7 @@ routines! {
         destructor: isize,
         encoding: c_uchar
     );
+    216 set_last_insert_rowid(db: *mut sqlite3, id: i64);
     217 prepare_v3(
         db: *mut sqlite3,
         sql: *const c_char,
@@ -311,6 +313,13 @@ routines! {
     259 vtab_in(info: *mut sqlite3_index_info, constraint: c_int, handle: c_int) -> c_int;
     260 vtab_in_first(list: *mut sqlite3_value, value: *mut *mut sqlite3_value) -> c_int;
     261 vtab_in_next(list: *mut sqlite3_value, value: *mut *mut sqlite3_value) -> c_int;
+}
+
+/// Memory of the library whose routines these are, whether or not they were taken over.
+pub unsafe fn malloc_of(routines: *mut *const c_void, length: u64) -> *mut c_void {
+    type Routine = unsafe extern "C" fn(u64) -> *mut c_void;
+    // SAFETY: as the routines above.
+    unsafe { std::mem::transmute::<*const c_void, Routine>(*routines.add(197))(length) }
 }
 
 /// Tells SQLite of a property of the virtual table that is being made. The routine takes more arguments for

@@ -15,6 +15,8 @@ pub struct Condition {
     pub place: usize,
     /// How text compares. What text is compared with is folded.
     collation: Collation,
+    /// Values of another class than the constant's may be compared otherwise than said here.
+    of_class_only: bool,
     test: Test,
 }
 
@@ -32,17 +34,12 @@ enum Test {
 /// compares.
 fn compared<'a>(term: &Term, affinity: Affinity, given: Argument<'a>) -> Option<Value<'a>> {
     let known = term.is_literal || given.is_parameter();
-    let value = match affinity {
-        Affinity::Numeric | Affinity::Real => given.numeric(),
-        Affinity::Text if known => match given.value() {
-            Value::Integer(_) | Value::Real(_) => Value::Text(given.text()),
-            other => other,
-        },
-        Affinity::Blob if known => given.value(),
-        _ if term.operator == Operator::Equal => match given.value() {
-            Value::Text(text) => Value::Text(text),
-            _ => return None,
-        },
+    let value = match (affinity, given.value()) {
+        (Affinity::Numeric | Affinity::Real, _) => given.numeric(),
+        // A CAST looks like a literal. One to a number makes numbers of the column's text.
+        (Affinity::Text, Value::Integer(_) | Value::Real(_)) => return None,
+        (_, other) if known => other,
+        (_, Value::Text(text)) if term.operator == Operator::Equal => Value::Text(text),
         _ => return None,
     };
     // A collation may take other text for equal, or order it otherwise.
@@ -53,7 +50,9 @@ impl Condition {
     /// The condition of a term with its value. None if it says nothing that the engine can use.
     pub fn of(term: &Term, affinity: Affinity, given: Argument<'_>) -> Result<Option<Self>> {
         let collation = Collation::Binary;
-        let made = |test| Some(Self { place: term.place, collation, test });
+        let made = |test| {
+            Some(Self { place: term.place, collation, of_class_only: affinity == Affinity::Blob, test })
+        };
         let op = match term.operator {
             Operator::IsNull => return Ok(made(Test::Null)),
             Operator::IsNotNull => return Ok(made(Test::NotNull)),
@@ -98,7 +97,12 @@ impl Condition {
                 Value::Text(text) => Some(Owned::Text(collation.folded(text).into())),
                 other => Owned::of(other),
             };
-            Self { place, collation, test: folded.map_or(Test::Never, |value| Test::Compare(op, value)) }
+            Self {
+                place,
+                collation,
+                of_class_only: false,
+                test: folded.map_or(Test::Never, |value| Test::Compare(op, value)),
+            }
         };
         [bound(CompareOp::GreaterOrEqual, low), bound(CompareOp::LessOrEqual, high)]
     }
@@ -113,6 +117,9 @@ impl Condition {
 
     /// Whether a value passes.
     pub fn passes(&self, value: Value<'_>) -> bool {
+        if self.of_class_only && value != Value::Null && !self.is_of_class(value) {
+            return true;
+        }
         match (&self.test, value) {
             (Test::Null, value) => value == Value::Null,
             (_, Value::Null) | (Test::Never, _) => false,
@@ -126,11 +133,34 @@ impl Condition {
         }
     }
 
+    /// Whether what a value is compared with has its class. Numbers are one.
+    fn is_of_class(&self, value: Value<'_>) -> bool {
+        let same = |constant: &Owned| {
+            let number = |value: Value<'_>| matches!(value, Value::Integer(_) | Value::Real(_));
+            let constant = constant.value();
+            (number(value) && number(constant))
+                || std::mem::discriminant(&value) == std::mem::discriminant(&constant)
+        };
+        match &self.test {
+            Test::Never | Test::Null | Test::NotNull => true,
+            Test::Compare(_, constant) => same(constant),
+            Test::In(constants) => constants.iter().all(same),
+        }
+    }
+
     /// The predicate that says the same of column `column` of a stripe, where values are of this kind. None
     /// if values have to be looked at one by one.
     pub fn predicate(&self, column: usize, kind: Kind) -> Option<Predicate> {
         if kind == Kind::Text && self.collation != Collation::Binary {
             return None;
+        }
+        let example = match kind {
+            Kind::Integer | Kind::Real | Kind::Number => Some(Value::Integer(0)),
+            Kind::Text => Some(Value::Text(b"")),
+            Kind::Null | Kind::Mixed => None,
+        };
+        if self.of_class_only && example.is_some_and(|example| !self.is_of_class(example)) {
+            return Some(Predicate::Always(true));
         }
         Some(match &self.test {
             Test::Never => Predicate::Always(false),
@@ -298,6 +328,7 @@ mod tests {
                 let condition = Condition {
                     place: 1,
                     collation: super::Collation::Binary,
+                    of_class_only: false,
                     test: Test::Compare(op, constant.clone()),
                 };
                 let about = format!("{op:?} {constant:?}");

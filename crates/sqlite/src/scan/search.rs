@@ -14,7 +14,7 @@
 use std::fmt::Write;
 
 use super::order::OrderKey;
-use crate::api::{Constraint, Error, IndexInfo, Operator, Result, raw};
+use crate::api::{Constraint, Error, IndexInfo, Operator, Result, Value, raw};
 use crate::declaration::Columns;
 use crate::storage::Storage;
 use crate::values::Affinity;
@@ -215,10 +215,12 @@ fn take_order(columns: &Columns, info: &mut IndexInfo<'_>, search: &mut Search) 
 fn term(info: &mut IndexInfo<'_>, constraint: &Constraint, place: usize, affinity: Affinity) -> Term {
     let operator = constraint.operator;
     let is_binary = info.collation(constraint).eq_ignore_ascii_case("BINARY");
-    let is_literal = info.literal(constraint).is_some();
+    let literal =
+        info.literal(constraint).map(|literal| matches!(literal.value(), Value::Text(_) | Value::Blob(_)));
+    let is_literal = literal.is_some();
     let is_list = operator == Operator::Equal && info.take_list(constraint);
     let compares = !matches!(operator, Operator::IsNull | Operator::IsNotNull);
-    let known = affinity.is_numeric() || (is_literal && !is_list);
+    let known = affinity.is_numeric() || (affinity == Affinity::Text && literal == Some(true) && !is_list);
     Term { place, operator, is_list, is_literal, is_binary, is_omitted: !compares || (is_binary && known) }
 }
 

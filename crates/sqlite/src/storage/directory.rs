@@ -58,9 +58,13 @@ impl Entry {
 struct Statements {
     generation: Statement,
     load: Statement,
+    greatest_in_tail: Statement,
+}
+
+/// Made only when something is written: a connection in defensive mode refuses them outside of that.
+struct Writes {
     set_generation: Statement,
     set_dead: Statement,
-    greatest_in_tail: Statement,
 }
 
 /// The state of a table: its stripes and how many rows wait in the tail.
@@ -69,6 +73,7 @@ pub struct Directory {
     /// What the tail's row id is called.
     row_id: String,
     statements: RefCell<Option<Statements>>,
+    writes: RefCell<Option<Writes>>,
     /// What the rest belongs to. None: nothing is known.
     generation: Cell<Option<i64>>,
     entries: RefCell<Rc<Vec<Entry>>>,
@@ -84,6 +89,7 @@ impl Directory {
             shadow,
             row_id: row_id.into(),
             statements: RefCell::default(),
+            writes: RefCell::default(),
             generation: Cell::default(),
             entries: RefCell::default(),
             tail_rows: Cell::new(0),
@@ -103,16 +109,28 @@ impl Directory {
                      summary, dead FROM {} ORDER BY id",
                     "stripe",
                 )?,
-                set_generation: prepare(
-                    "UPDATE {} SET generation = ?1, tail_rows = ?2 WHERE id = 1",
-                    "meta",
-                )?,
-                set_dead: prepare("UPDATE {} SET dead_rows = ?2, dead = ?3 WHERE id = ?1", "stripe")?,
                 greatest_in_tail: prepare(&format!("SELECT max({}) FROM {{}}", self.row_id), "tail")?,
             };
             *self.statements.borrow_mut() = Some(made);
         }
         Ref::filter_map(self.statements.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
+    }
+
+    fn writes(&self) -> Result<Ref<'_, Writes>> {
+        if self.writes.borrow().is_none() {
+            let prepare = |sql: &str, suffix: &str| {
+                self.shadow.db.prepare(&sql.replace("{}", &self.shadow.table(suffix)))
+            };
+            let made = Writes {
+                set_generation: prepare(
+                    "UPDATE {} SET generation = ?1, tail_rows = ?2 WHERE id = 1",
+                    "meta",
+                )?,
+                set_dead: prepare("UPDATE {} SET dead_rows = ?2, dead = ?3 WHERE id = ?1", "stripe")?,
+            };
+            *self.writes.borrow_mut() = Some(made);
+        }
+        Ref::filter_map(self.writes.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
     }
 
     /// Forgets all that is known, as after a rollback.
@@ -125,6 +143,7 @@ impl Directory {
     pub fn close(&self) {
         self.forget();
         *self.statements.borrow_mut() = None;
+        *self.writes.borrow_mut() = None;
     }
 
     /// Reads it again, if somebody has changed it. What this connection has changed must be written before.
@@ -235,7 +254,7 @@ impl Directory {
 
     /// Writes which rows are dead, and a new generation.
     pub fn write(&self) -> Result<()> {
-        let statements = self.statements()?;
+        let statements = self.writes()?;
         let mut entries = self.entries.borrow_mut();
         if entries.iter().any(|entry| entry.changed) {
             for entry in Rc::make_mut(&mut entries).iter_mut().filter(|entry| entry.changed) {
@@ -251,6 +270,9 @@ impl Directory {
         Ok(())
     }
 }
+
+/// More rows than any stripe has.
+const MOST_ROWS: u32 = 1 << 26;
 
 fn read_entry(row: &Statement) -> Result<Entry> {
     let bad = |what: &str| Error::corrupt(format!("a stripe's {what} in the directory"));
@@ -273,7 +295,8 @@ fn read_entry(row: &Statement) -> Result<Entry> {
         dead: blob(10),
         changed: false,
     };
-    match (0..1 << 31).contains(&entry.id) && entry.footer <= entry.bytes {
+    let rows = entry.dead_rows <= entry.rows && entry.rows <= MOST_ROWS;
+    match (0..1 << 31).contains(&entry.id) && entry.footer <= entry.bytes && rows {
         true => Ok(entry),
         false => Err(bad("place")),
     }

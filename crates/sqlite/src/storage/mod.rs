@@ -65,9 +65,9 @@ pub struct Storage {
 impl Storage {
     /// The rows in these shadow tables.
     pub fn new(shadow: Rc<Shadow>, columns: Rc<Columns>, options: Options) -> Result<Self> {
-        let id = columns.row_id_name()?;
+        let id = columns.row_id_name();
         Ok(Self {
-            directory: Directory::new(Rc::clone(&shadow), id),
+            directory: Directory::new(Rc::clone(&shadow), &id),
             tail: Tail::new(Rc::clone(&shadow), Rc::clone(&columns)),
             segments: Segments::new(Rc::clone(&shadow)),
             open: RefCell::default(),

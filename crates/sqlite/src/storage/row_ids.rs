@@ -126,7 +126,7 @@ impl Storage {
 
     fn read_row_ids(&self, entry: &Entry) -> Result<RowIds> {
         let reader = self.open(entry)?;
-        let mut ids: Vec<i64> = Vec::with_capacity(entry.rows as usize);
+        let mut ids: Vec<i64> = Vec::new();
         for chunk in 0..reader.chunk_count() {
             let stored = reader.read_chunk(0, chunk, &self.bytes(entry), &NoPglz)?;
             match stored.decode(&NoPglz)?.flatten().values {

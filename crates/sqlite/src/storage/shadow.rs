@@ -15,7 +15,7 @@
 use std::cell::RefCell;
 
 use crate::api::{Connection, Error, Result};
-use crate::declaration::quoted;
+use crate::declaration::{TAIL_ID, quoted};
 
 /// Version of the shadow tables.
 const VERSION: i64 = 1;
@@ -65,7 +65,16 @@ impl Shadow {
     /// Makes all of them. `definitions`: what the user has written between the parentheses.
     pub fn create(&self, definitions: &[&str]) -> Result<()> {
         let table = |suffix| self.table(suffix);
-        self.db.execute(&format!("CREATE TABLE {}({})", table("tail"), definitions.join(", ")))?;
+        let definitions = definitions.join(", ");
+        // A table has one primary key: the user's, or a column of ours.
+        let id = quoted(TAIL_ID);
+        let with_id = format!("CREATE TABLE {}({id} INTEGER PRIMARY KEY, {definitions})", table("tail"));
+        match self.db.execute(&with_id) {
+            Err(error) if error.message.contains("more than one primary key") => {
+                self.db.execute(&format!("CREATE TABLE {}({definitions})", table("tail")))?;
+            }
+            made => made?,
+        }
         self.db.execute(&format!(
             "CREATE TABLE {}(id INTEGER PRIMARY KEY, version INTEGER NOT NULL, generation INTEGER NOT NULL, \
              tail_rows INTEGER NOT NULL)",

@@ -11,13 +11,17 @@ use crate::api::{Argument, Error, Result, Statement, Value};
 use crate::declaration::{Columns, quoted};
 use crate::values::{Affinity, Column, ColumnBuilder};
 
-struct Statements {
+/// Made only when something is written: a connection in defensive mode refuses them outside of that.
+struct Writes {
     insert: Statement,
     update: Statement,
     delete: Statement,
+    clear: Statement,
+}
+
+struct Reads {
     find: Statement,
     read: Statement,
-    clear: Statement,
 }
 
 /// What was read of the tail, with the generation that it belongs to.
@@ -27,54 +31,71 @@ type Known = Option<(i64, Rc<Vec<Column>>)>;
 pub struct Tail {
     shadow: Rc<Shadow>,
     columns: Rc<Columns>,
-    statements: RefCell<Option<Statements>>,
+    writes: RefCell<Option<Writes>>,
+    reads: RefCell<Option<Reads>>,
     known: RefCell<Known>,
 }
 
 impl Tail {
     /// That of these shadow tables.
     pub fn new(shadow: Rc<Shadow>, columns: Rc<Columns>) -> Self {
-        Self { shadow, columns, statements: RefCell::default(), known: RefCell::default() }
+        Self {
+            shadow,
+            columns,
+            writes: RefCell::default(),
+            reads: RefCell::default(),
+            known: RefCell::default(),
+        }
     }
 
-    fn statements(&self) -> Result<Ref<'_, Statements>> {
-        if self.statements.borrow().is_none() {
-            let (db, table, id) = (self.shadow.db, self.shadow.table("tail"), self.columns.row_id_name()?);
-            // Another name of the row's id is given as the id.
-            let stored = self.columns.0.iter().filter(|column| !column.is_row_id);
-            let names: Vec<String> =
-                std::iter::once(id.to_owned()).chain(stored.map(|column| quoted(&column.name))).collect();
+    /// The names of the id and of the stored columns, in SQL. Another name of the row's id is given as the id.
+    fn names(&self) -> Vec<String> {
+        let stored = self.columns.0.iter().filter(|column| !column.is_row_id);
+        std::iter::once(self.columns.row_id_name()).chain(stored.map(|column| quoted(&column.name))).collect()
+    }
+
+    fn writes(&self) -> Result<Ref<'_, Writes>> {
+        if self.writes.borrow().is_none() {
+            let (db, table, id) = (self.shadow.db, self.shadow.table("tail"), self.columns.row_id_name());
+            let names = self.names();
             let places: Vec<String> = (1..=names.len()).map(|at| format!("?{at}")).collect();
-            let set = names
-                .iter()
-                .zip(&places)
-                .map(|(name, place)| format!("{name} = {place}"))
-                .collect::<Vec<_>>()
-                .join(", ");
-            let old = names.len() + 1;
+            let set = names.iter().zip(&places).map(|(name, place)| format!("{name} = {place}"));
+            let (set, old) = (set.collect::<Vec<_>>().join(", "), names.len() + 1);
             let (names, places) = (names.join(", "), places.join(", "));
-            let made = Statements {
+            let made = Writes {
                 insert: db.prepare(&format!("INSERT INTO {table}({names}) VALUES ({places})"))?,
                 update: db.prepare(&format!("UPDATE {table} SET {set} WHERE {id} = ?{old}"))?,
                 delete: db.prepare(&format!("DELETE FROM {table} WHERE {id} = ?1"))?,
-                find: db.prepare(&format!("SELECT {names} FROM {table} WHERE {id} = ?1"))?,
-                read: db.prepare(&format!("SELECT {names} FROM {table} ORDER BY {id}"))?,
                 clear: db.prepare(&format!("DELETE FROM {table}"))?,
             };
-            *self.statements.borrow_mut() = Some(made);
+            *self.writes.borrow_mut() = Some(made);
         }
-        Ref::filter_map(self.statements.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
+        Ref::filter_map(self.writes.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
+    }
+
+    fn reads(&self) -> Result<Ref<'_, Reads>> {
+        if self.reads.borrow().is_none() {
+            let (db, table, id) = (self.shadow.db, self.shadow.table("tail"), self.columns.row_id_name());
+            let names = self.names().join(", ");
+            let made = Reads {
+                find: db.prepare(&format!("SELECT {names} FROM {table} WHERE {id} = ?1"))?,
+                read: db.prepare(&format!("SELECT {names} FROM {table} ORDER BY {id}"))?,
+            };
+            *self.reads.borrow_mut() = Some(made);
+        }
+        Ref::filter_map(self.reads.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
     }
 
     /// Forgets statements, as their tables get other names.
     pub fn close(&self) {
-        *self.statements.borrow_mut() = None;
+        *self.writes.borrow_mut() = None;
+        *self.reads.borrow_mut() = None;
         *self.known.borrow_mut() = None;
     }
 
     /// Inserts a row as SQLite gives it. SQLite applies affinities and checks constraints.
     pub fn insert_given(&self, id: i64, values: &[Argument<'_>]) -> Result<()> {
-        let statements = self.statements()?;
+        let statements = self.writes()?;
         self.bind_given(&statements.insert, id, values)?;
         while statements.insert.step()? {}
         Ok(())
@@ -82,7 +103,7 @@ impl Tail {
 
     /// Gives the row `old` another id and other values, as `insert_given` does.
     pub fn update_given(&self, old: i64, id: i64, values: &[Argument<'_>]) -> Result<()> {
-        let statements = self.statements()?;
+        let statements = self.writes()?;
         let bound = self.bind_given(&statements.update, id, values)?;
         statements.update.bind(bound + 1, Value::Integer(old))?;
         while statements.update.step()? {}
@@ -102,7 +123,7 @@ impl Tail {
 
     /// Inserts all rows of these columns, the ids first.
     pub fn insert_all(&self, columns: &[Column]) -> Result<()> {
-        let statements = self.statements()?;
+        let statements = self.writes()?;
         for row in 0..columns.first().map_or(0, |ids| ids.vector.len()) {
             for (at, column) in columns.iter().enumerate() {
                 statements.insert.bind(at + 1, column.get(row)?)?;
@@ -114,7 +135,7 @@ impl Tail {
 
     /// Whether it has a row of this id.
     pub fn has(&self, id: i64) -> Result<bool> {
-        let statements = self.statements()?;
+        let statements = self.reads()?;
         statements.find.bind(1, Value::Integer(id))?;
         let found = statements.find.step()?;
         statements.find.reset();
@@ -123,7 +144,7 @@ impl Tail {
 
     /// The row of this id, as columns of one row. None if there is none.
     pub fn find(&self, id: i64) -> Result<Option<Vec<Column>>> {
-        let statements = self.statements()?;
+        let statements = self.reads()?;
         statements.find.bind(1, Value::Integer(id))?;
         let columns = self.collect(&statements.find)?;
         Ok(columns.first().is_some_and(|ids| !ids.vector.is_empty()).then_some(columns))
@@ -131,12 +152,12 @@ impl Tail {
 
     /// Deletes the row of this id.
     pub fn delete(&self, id: i64) -> Result<()> {
-        self.statements()?.delete.run(&[Value::Integer(id)])
+        self.writes()?.delete.run(&[Value::Integer(id)])
     }
 
     /// Deletes all rows.
     pub fn clear(&self) -> Result<()> {
-        self.statements()?.clear.run(&[])
+        self.writes()?.clear.run(&[])
     }
 
     /// All rows, in the order of their ids: the ids first, then each stored column. They are remembered as
@@ -147,7 +168,7 @@ impl Tail {
         {
             return Ok(Rc::clone(rows));
         }
-        let rows = Rc::new(self.collect(&self.statements()?.read)?);
+        let rows = Rc::new(self.collect(&self.reads()?.read)?);
         *self.known.borrow_mut() = generation.map(|now| (now, Rc::clone(&rows)));
         Ok(rows)
     }

@@ -61,7 +61,11 @@ impl TableState {
     pub(super) fn update(&self, old: i64, given: i64, values: &[Argument<'_>]) -> Result<()> {
         let storage = &self.storage;
         // Another name of the row's id says what the id becomes, unless the id itself was set.
+        let alias = self.row_id.and_then(|alias| values.get(alias));
         let new = match given == old {
+            true if alias.is_some_and(|value| value.value() == Value::Null) => {
+                return Err(Error::coded(raw::SQLITE_MISMATCH, "datatype mismatch"));
+            }
             true => self.chosen_id(None, values)?.unwrap_or(old),
             false => given,
         };

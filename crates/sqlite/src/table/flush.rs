@@ -32,7 +32,8 @@ impl TableState {
         // What is half written is not to be written again, nor to be taken for whole.
         self.writing.set(true);
         self.flushing.set(true);
-        let written = self.write().and_then(|()| self.storage.directory.write());
+        let db = self.storage.shadow.db;
+        let written = db.keeping_last_id(|| self.write().and_then(|()| self.storage.directory.write()));
         self.flushing.set(false);
         written?;
         self.writing.set(false);

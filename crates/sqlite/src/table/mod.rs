@@ -124,7 +124,10 @@ impl StoredTable for Columnar {
         match change {
             Change::Delete(id) => self.0.delete(id).map(|()| None),
             Change::Insert(id, values) => self.0.insert(id, values).map(Some),
-            Change::Update(old, new, values) => self.0.update(old, new, values).map(|()| None),
+            Change::Update(old, new, values) => {
+                let db = self.0.storage.shadow.db;
+                db.keeping_last_id(|| self.0.update(old, new, values)).map(|()| None)
+            }
         }
     }
 
