@@ -41,9 +41,23 @@ def conversions():
             assert on.value("SELECT count(*) FROM o") == 0
             on.sql("DROP TABLE o")
         assert "no such table" in (on.error("SELECT columnar_convert('nothing')") or "")
+        on.sql("CREATE TABLE parent(id INTEGER PRIMARY KEY)")
+        on.sql("CREATE TABLE child(a REFERENCES parent(id) ON DELETE CASCADE)")
+        assert "child references it" in (on.error("SELECT columnar_convert('parent')") or ""), "a table that others reference"
+        on.sql("CREATE TABLE made(a INTEGER, b AS (a * 2))")
+        assert "generated column" in (on.error("SELECT columnar_convert('made')") or "")
+        on.sql("CREATE TABLE names(default_x INTEGER, check_y)")
+        assert on.value("SELECT columnar_convert('names')") == 0, "a word in a name"
+        on.sql("CREATE TABLE main.twice(a)")
+        on.sql("CREATE VIRTUAL TABLE temp.twice USING columnar(a, b)")
+        on.sql("INSERT INTO temp.twice VALUES (1, 2)")
+        assert on.value("SELECT columnar_count('twice')") == 1, "temp comes first"
+        assert on.value("SELECT columnar_revert('twice')") == 1
+        assert on.sql("SELECT * FROM temp.twice") == [(1, 2)], "the columns of another table of that name"
         on.sql("CREATE TABLE two(a)")
         on.sql("INSERT INTO two VALUES (1)")
         assert on.error("SELECT columnar_convert('two', 'chunk_rows=1')"), "a bad option"
+        assert "is not an option" in (on.error("SELECT columnar_convert('two', 'extra TEXT')") or "")
         assert on.sql("SELECT * FROM two") == [(1,)], "a conversion that failed left something"
         on.close()
 

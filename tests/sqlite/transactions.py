@@ -189,6 +189,65 @@ def open_cursors():
             on.sql(f"INSERT INTO c {count(1000)} SELECT -i FROM n")
             seen += [row[0] for row in rows]
             assert sorted(seen) == list(range(1, 3501)), f"{order}: {len(seen)} rows"
+        cursor = on.db.cursor()
+        rows = iter(cursor.execute("SELECT id FROM c"))
+        next(rows)
+        on.sql("DELETE FROM c")
+        try:
+            list(rows)
+        except Exception as error:
+            assert "changed while the query was open" in str(error), error
+        on.close()
+
+
+def last_ids():
+    with CHECKS.part("last_insert_rowid() is that of the last INSERT, not of what we write"):
+        on = Connection()
+        on.sql("CREATE TABLE o(id INTEGER PRIMARY KEY)")
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(id INTEGER, stripe_rows=1000, chunk_rows=1000)")
+        on.sql("BEGIN")
+        on.sql("INSERT INTO c VALUES (5)")
+        on.sql("INSERT INTO o VALUES (777)")
+        on.sql("SELECT count(*) FROM c")
+        assert on.value("SELECT last_insert_rowid()") == 777
+        on.sql("INSERT INTO c VALUES (6)")
+        on.sql("INSERT INTO o VALUES (888)")
+        on.sql("COMMIT")
+        assert on.value("SELECT last_insert_rowid()") == 888
+        on.sql(f"INSERT INTO c {count(997)} SELECT i FROM n")
+        on.sql("INSERT INTO c VALUES (7)")
+        assert on.value("SELECT last_insert_rowid()") == 1000 and on.value("SELECT count(*) FROM c_stripe") == 1
+        on.close()
+
+
+def defensive():
+    if HOST != "apsw":
+        return
+    with CHECKS.part("a new connection in defensive mode reads, changes and renames"), database() as path:
+        import apsw
+        on = Connection(path)
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(id)")
+        on.sql(f"INSERT INTO c {count(10_010)} SELECT i FROM n")
+        on.sql("INSERT INTO c VALUES (-1)")
+        on.close()
+        on = Connection(path)
+        on.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        assert on.value("SELECT count(*) FROM c WHERE id > 0") == 10_010
+        on.sql("DELETE FROM c WHERE id > 10_000" if version() >= (3, 46) else "DELETE FROM c WHERE id > 10000")
+        on.sql("INSERT INTO c VALUES (0)")
+        on.sql("ALTER TABLE c RENAME TO d")
+        assert on.value("SELECT count(*) FROM d") == 10_002
+        on.close()
+
+
+def twice():
+    with CHECKS.part("loading twice changes nothing, and a second library is refused with a text"):
+        from harness.sqlite import LIBRARY
+        on = Connection()
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(id)")
+        on.sql("INSERT INTO c VALUES (1)")
+        on.db.load_extension(LIBRARY)
+        assert on.value("SELECT columnar_count('c')") == 1
         on.close()
 
 
@@ -211,7 +270,7 @@ def protected():
 
 
 def main():
-    for part in (savepoints, unread, statements_that_fail, connections, threads, elsewhere, open_cursors, protected):
+    for part in (savepoints, unread, statements_that_fail, connections, threads, elsewhere, open_cursors, last_ids, defensive, twice, protected):
         part()
     print(f"with SQLite {'.'.join(map(str, version()))}")
     return CHECKS.status()

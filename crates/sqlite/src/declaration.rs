@@ -72,6 +72,11 @@ fn option(part: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.chars().all(word)).then(|| (name, unquoted(value.trim())))
 }
 
+/// Whether a part is an option rather than a definition.
+pub fn is_option(part: &str) -> bool {
+    option(part.trim()).is_some()
+}
+
 fn unquoted(value: &str) -> &str {
     for quote in ['\'', '"'] {
         if let Some(inner) = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
@@ -217,8 +222,8 @@ impl Columns {
     }
 }
 
-/// The tail's column for the row's id, where the user has not named one. VACUUM gives rows other ids in tables that
-/// have no such column.
+/// The tail's column for the row's id, where the user has not named one. VACUUM gives rows other ids in
+/// tables that have no such column.
 pub const TAIL_ID: &str = "columnar rowid";
 
 /// Whether a definition has these words one after the other, outside of quotes as far as can be seen.

@@ -27,6 +27,7 @@ opaque! { sqlite3 sqlite3_stmt sqlite3_value sqlite3_context }
 
 pub const SQLITE_OK: c_int = 0;
 pub const SQLITE_ERROR: c_int = 1;
+pub const SQLITE_ABORT: c_int = 4;
 pub const SQLITE_NOMEM: c_int = 7;
 pub const SQLITE_INTERRUPT: c_int = 9;
 pub const SQLITE_CORRUPT_VTAB: c_int = 11 | 1 << 8;

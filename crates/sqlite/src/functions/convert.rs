@@ -5,8 +5,8 @@
 //! What hangs on the old table and would be lost with it is an error before anything is done.
 
 use crate::api::{Argument, Connection, Context, Error, Result, Value};
-use crate::declaration::{literal, quoted};
-use crate::table::Tables;
+use crate::declaration::{has_words, is_option, literal, quoted};
+use crate::table::{Tables, resolve};
 
 /// A table that is going to be replaced.
 struct Old {
@@ -22,8 +22,12 @@ struct Old {
 pub fn to_columnar(_tables: &Tables, context: &mut Context<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     let db = context.connection();
     let [table, options @ ..] = arguments else { return Err(Error::new("wrong number of arguments")) };
-    let old = Old::find(db, *table, false)?;
+    let old = Old::find(db, *table)?;
     let options = options.iter().map(|option| String::from_utf8_lossy(option.text()).into_owned());
+    let options: Vec<String> = options.collect();
+    if let Some(other) = options.iter().find(|option| !is_option(option)) {
+        return Err(Error::new(format!("'{other}' is not an option: name=value is expected")));
+    }
     let parts: Vec<String> = old.definitions.iter().cloned().chain(options).collect();
     let made = format!("CREATE VIRTUAL TABLE {} USING columnar({})", old.new_place(), parts.join(", "));
     context.set(Value::Integer(old.replace(db, &made)?));
@@ -35,14 +39,13 @@ pub fn to_plain(tables: &Tables, context: &mut Context<'_>, arguments: &[Argumen
     let db = context.connection();
     let [table] = arguments else { return Err(Error::new("wrong number of arguments")) };
     let known = tables.find(db, *table)?;
-    let mut old = Old::find(db, *table, true)?;
-    old.schema = known.storage.shadow.schema().into();
-    // The tail is declared as the user has declared the table.
-    let tail = known.storage.shadow.bare("tail");
+    let shadow = &known.storage.shadow;
+    let columns = known.storage.columns.0.iter().map(|column| column.name.clone()).collect();
+    let (schema, name) = (shadow.schema().to_owned(), shadow.name());
+    let old = Old { schema, name, definitions: known.definitions.clone(), columns };
     drop(known);
-    let sql = sql_of(db, &old.schema, &tail)?.ok_or_else(|| Error::corrupt(format!("{tail} is missing")))?;
-    let definitions = sql.find('(').and_then(|start| sql.get(start..)).unwrap_or_default();
-    let made = format!("CREATE TABLE {}{definitions}", old.new_place());
+    old.expect_no_reference(db)?;
+    let made = format!("CREATE TABLE {}({})", old.new_place(), old.definitions.join(", "));
     context.set(Value::Integer(old.replace(db, &made)?));
     Ok(())
 }
@@ -56,17 +59,10 @@ fn sql_of(db: Connection, schema: &str, name: &str) -> Result<Option<String>> {
 }
 
 impl Old {
-    fn find(db: Connection, reference: Argument<'_>, is_columnar: bool) -> Result<Self> {
+    fn find(db: Connection, reference: Argument<'_>) -> Result<Self> {
         let text = String::from_utf8_lossy(reference.text()).into_owned();
-        let (schema, name) = match text.split_once('.') {
-            Some((schema, name)) => (schema.to_owned(), name.to_owned()),
-            None => ("main".to_owned(), text.clone()),
-        };
+        let (schema, name) = resolve(db, &text)?;
         let mut old = Self { schema, name, definitions: Vec::new(), columns: Vec::new() };
-        if is_columnar {
-            old.read_columns(db)?;
-            return Ok(old);
-        }
         let sql = sql_of(db, &old.schema, &old.name)?;
         let sql = sql.ok_or_else(|| Error::new(format!("no such table: {text}")))?;
         let is_plain =
@@ -75,8 +71,28 @@ impl Old {
             return Err(Error::new(format!("{text} is not a plain table")));
         }
         old.expect_simple(db, &sql)?;
+        old.expect_no_reference(db)?;
         old.read_columns(db)?;
         Ok(old)
+    }
+
+    /// An error if a foreign key of some table names this one: dropping it would delete rows there.
+    fn expect_no_reference(&self, db: Connection) -> Result<()> {
+        let schema = quoted(&self.schema);
+        let tables = db.prepare(&format!("SELECT name FROM {schema}.sqlite_master WHERE type = 'table'"))?;
+        while tables.step()? {
+            let table = tables.text(0);
+            let keys = db.prepare(&format!("PRAGMA {schema}.foreign_key_list({})", quoted(&table)))?;
+            while keys.step()? {
+                if keys.text(2).eq_ignore_ascii_case(&self.name) && !table.eq_ignore_ascii_case(&self.name) {
+                    return Err(Error::new(format!(
+                        "{} cannot be converted: {table} references it",
+                        self.name
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// An error if something would be lost.
@@ -95,15 +111,18 @@ impl Old {
         if others.step()? {
             return refuse(&others.text(0));
         }
-        let upper = sql.to_ascii_uppercase();
-        for word in
-            ["WITHOUT ROWID", "STRICT", "AUTOINCREMENT", "CHECK", "GENERATED ALWAYS", "DEFAULT", "REFERENCES"]
-        {
-            if upper.contains(word) {
-                return refuse(word);
-            }
+        let words: [&[&str]; 6] = [
+            &["WITHOUT", "ROWID"],
+            &["STRICT"],
+            &["AUTOINCREMENT"],
+            &["CHECK"],
+            &["REFERENCES"],
+            &["ON", "CONFLICT"],
+        ];
+        match words.iter().find(|words| has_words(sql, words)) {
+            Some(words) => refuse(&words.join(" ")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn read_columns(&mut self, db: Connection) -> Result<()> {
@@ -111,6 +130,12 @@ impl Old {
             db.prepare(&format!("PRAGMA {}.table_xinfo({})", quoted(&self.schema), quoted(&self.name)))?;
         while info.step()? {
             let (name, declared) = (info.text(1), info.text(2));
+            let has_default = !matches!(info.value(4), Value::Null);
+            if has_default || info.integer(6) != 0 {
+                let what = if has_default { "a DEFAULT" } else { "a generated column" };
+                let table = &self.name;
+                return Err(Error::new(format!("{table} cannot become columnar: it has {what}, {name}")));
+            }
             let collation = db.collation(&self.schema, &self.name, &name).unwrap_or_else(|_| "BINARY".into());
             let key = if info.integer(5) != 0 { " PRIMARY KEY" } else { "" };
             let not_null = if info.integer(3) != 0 { " NOT NULL" } else { "" };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use encodings::NoPglz;
 use stripe::scan::{ChunkPlan, Counters, ScanClause, ScanColumn, StripeScan};
 
-use crate::api::{Argument, Error, Result, Value};
+use crate::api::{Argument, Error, Result, Value, raw};
 use crate::storage::{Entry, Place, Storage, StripeStore};
 use crate::values::{Column, Kind};
 pub use condition::Condition;
@@ -39,6 +39,8 @@ pub struct RowScan {
     search: Search,
     conditions: Vec<Condition>,
     entries: Rc<Vec<Entry>>,
+    /// The generation that they belong to.
+    generation: Option<i64>,
     /// The first stripe that no part has yet.
     next: usize,
     part: Option<Part>,
@@ -62,6 +64,7 @@ impl RowScan {
             search: Search::default(),
             conditions: Vec::new(),
             entries: Rc::default(),
+            generation: None,
             next: 0,
             part: None,
             tail: None,
@@ -126,6 +129,17 @@ impl RowScan {
 
     /// Finds the next rows. Afterwards it stands on a row, or past the end.
     fn advance(&mut self) -> Result<()> {
+        self.advance_within().map_err(|error| {
+            let changed = self.generation != self.storage.directory.generation();
+            match changed && error.code == raw::SQLITE_CORRUPT_VTAB {
+                // A stripe that the search began with was removed, or rolled back.
+                true => Error::coded(raw::SQLITE_ABORT, "the table was changed while the query was open"),
+                false => error,
+            }
+        })
+    }
+
+    fn advance_within(&mut self) -> Result<()> {
         while self.rows.is_past_end() {
             if let Some(part) = &mut self.part {
                 match part.scan.next_chunk(false, None, &mut self.counters)? {
@@ -181,6 +195,7 @@ impl RowScan {
         self.search = search;
         self.conditions = conditions;
         self.entries = self.storage.directory.entries();
+        self.generation = self.storage.directory.generation();
         self.has_peeked = false;
         self.tail = None;
         self.rewind();

@@ -48,7 +48,8 @@ impl Tail {
         }
     }
 
-    /// The names of the id and of the stored columns, in SQL. Another name of the row's id is given as the id.
+    /// The names of the id and of the stored columns, in SQL. Another name of the row's id is given as the
+    /// id.
     fn names(&self) -> Vec<String> {
         let stored = self.columns.0.iter().filter(|column| !column.is_row_id);
         std::iter::once(self.columns.row_id_name()).chain(stored.map(|column| quoted(&column.name))).collect()

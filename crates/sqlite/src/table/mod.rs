@@ -22,12 +22,14 @@ use crate::scan::search;
 use crate::storage::{Fault, Shadow, Storage, faults, is_shadow};
 use cursor::ColumnarCursor;
 use pending::Pending;
-pub use tables::Tables;
+pub use tables::{Tables, resolve};
 
 /// What a connection knows of a columnar table.
 pub struct TableState {
     /// Its rows.
     pub storage: Rc<Storage>,
+    /// Definitions of columns and constraints, as the user has written them.
+    pub definitions: Vec<String>,
     /// A row's constraints are checked by SQLite in the tail, which every row goes through.
     checks_in_tail: bool,
     /// Another name of the row's id.
@@ -93,7 +95,8 @@ impl TableState {
         let pending = RefCell::new(Pending::new(storage.tail.builders()));
         let checks_in_tail = definitions.iter().any(|definition| has_check(definition));
         let (dirty, writing, flushing) = (Cell::new(false), Cell::new(false), Cell::new(false));
-        Ok(Self { storage, checks_in_tail, row_id, not_null, pending, dirty, writing, flushing })
+        let definitions = definitions.iter().map(|definition| (*definition).to_owned()).collect();
+        Ok(Self { storage, definitions, checks_in_tail, row_id, not_null, pending, dirty, writing, flushing })
     }
 
     fn drop_pending(&self) {

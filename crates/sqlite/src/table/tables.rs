@@ -25,39 +25,52 @@ impl Tables {
         let invalid = || Error::new("invalid table reference: 'table' or 'schema.table' is expected");
         let Value::Text(text) = reference.value() else { return Err(invalid()) };
         let text = std::str::from_utf8(text).map_err(|_| invalid())?;
-        let (schema, name) = match text.split_once('.') {
-            Some((schema, name)) => (Some(schema), name),
-            None => (None, text),
-        };
-        if name.is_empty() || name.contains('.') || schema.is_some_and(str::is_empty) {
-            return Err(invalid());
-        }
+        let (schema, name) = resolve(db, text)?;
         // SQLite connects a table when a statement first names it.
-        let place =
-            schema.map_or_else(|| quoted(name), |schema| format!("{}.{}", quoted(schema), quoted(name)));
-        drop(db.prepare(&format!("SELECT 1 FROM {place}"))?);
-        let found = self.known(schema, name);
+        drop(db.prepare(&format!("SELECT 1 FROM {}.{}", quoted(&schema), quoted(&name)))?);
+        let found = self.known(&schema, &name);
         let table = found.ok_or_else(|| Error::new(format!("{text} is not a columnar table")))?;
         table.settle_for_reading()?;
         Ok(table)
     }
 
-    fn known(&self, schema: Option<&str>, name: &str) -> Option<Rc<TableState>> {
+    fn known(&self, schema: &str, name: &str) -> Option<Rc<TableState>> {
         let known = self.0.borrow();
-        let named = |table: &Rc<TableState>| table.storage.shadow.name().eq_ignore_ascii_case(name);
-        let mut named: Vec<Rc<TableState>> = known.iter().filter_map(Weak::upgrade).filter(named).collect();
-        // In which order SQLite looks for a name.
-        let rank = |table: &Rc<TableState>| match table.storage.shadow.schema() {
-            "temp" => 0,
-            "main" => 1,
-            _ => 2,
-        };
-        named.sort_by_key(rank);
-        let in_schema = |table: &Rc<TableState>| {
-            schema.is_none_or(|schema| table.storage.shadow.schema().eq_ignore_ascii_case(schema))
-        };
-        named.into_iter().find(in_schema)
+        known.iter().filter_map(Weak::upgrade).find(|table| {
+            let shadow = &table.storage.shadow;
+            shadow.schema().eq_ignore_ascii_case(schema) && shadow.name().eq_ignore_ascii_case(name)
+        })
     }
+}
+
+/// The schema and the name of a table that is named as `table` or `schema.table`. Without a schema it is
+/// looked for where SQLite would: in temp, main, and then the attached databases.
+pub fn resolve(db: Connection, text: &str) -> Result<(String, String)> {
+    let invalid = || Error::new("invalid table reference: 'table' or 'schema.table' is expected");
+    let (schema, name) = match text.split_once('.') {
+        Some((schema, name)) => (Some(schema), name),
+        None => (None, text),
+    };
+    if name.is_empty() || name.contains('.') || schema.is_some_and(str::is_empty) {
+        return Err(invalid());
+    }
+    if let Some(schema) = schema {
+        return Ok((schema.into(), name.into()));
+    }
+    let databases = db.prepare("PRAGMA database_list")?;
+    let mut schemas = vec!["temp".to_owned()];
+    while databases.step()? {
+        schemas.extend(Some(databases.text(1)).filter(|schema| schema != "temp"));
+    }
+    for schema in schemas {
+        let sql = format!("SELECT 1 FROM {}.sqlite_master WHERE name = ?1 COLLATE NOCASE", quoted(&schema));
+        let found = db.prepare(&sql)?;
+        found.bind(1, Value::Text(name.as_bytes()))?;
+        if found.step()? {
+            return Ok((schema, name.into()));
+        }
+    }
+    Err(Error::new(format!("no such table: {name}")))
 }
 
 impl TableState {
