@@ -141,8 +141,10 @@ fn share(operator: Operator) -> f64 {
 /// The first version whose LIMIT can be relied on, to be on the safe side: the mend is of 2024.
 const LIMIT_IS_TOLD: i32 = 3_047_000;
 
-/// Most values that are brought into order in memory: SQLite's own sorting goes to disk.
+/// Most values that are brought into order in memory, and most stored bytes of rows: SQLite's own sorting goes to
+/// disk.
 const SORTED_VALUES: f64 = 5e7;
+const SORTED_BYTES: f64 = 256e6;
 
 /// Answers the planner.
 pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
@@ -170,7 +172,11 @@ pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
         search.terms.push(term);
     }
     let rows = if one { 1.0 } else { rows.max(1.0) };
-    if !one && rows * (search.places.len() + 1) as f64 <= SORTED_VALUES {
+    #[allow(clippy::cast_precision_loss)]
+    let stored: f64 = storage.directory.entries().iter().map(|entry| entry.bytes as f64).sum();
+    let fits =
+        rows * (search.places.len() + 1) as f64 <= SORTED_VALUES && stored * rows / total <= SORTED_BYTES;
+    if !one && fits {
         take_order(columns, info, &mut search);
     }
     // Rows may be left out only if SQLite is going to leave none out itself. Older versions hand over the
