@@ -141,8 +141,8 @@ fn share(operator: Operator) -> f64 {
 /// The first version whose LIMIT can be relied on, to be on the safe side: the mend is of 2024.
 const LIMIT_IS_TOLD: i32 = 3_047_000;
 
-/// Most values that are brought into order in memory, and most stored bytes of rows: SQLite's own sorting goes to
-/// disk.
+/// Most values that are brought into order in memory, and most stored bytes of rows: SQLite's own sorting
+/// goes to disk.
 const SORTED_VALUES: f64 = 5e7;
 const SORTED_BYTES: f64 = 256e6;
 
