@@ -6,6 +6,8 @@
 //! A host that cannot express a condition exactly does not filter by it. For pruning it may use a weaker
 //! predicate, which is TRUE at least wherever the condition is.
 
+use std::cmp::Ordering;
+
 use crate::Scalar;
 
 /// Comparison of a column with a constant, under the column type's own equality and order (see
@@ -30,6 +32,19 @@ impl CompareOp {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
+
+    /// Whether it is TRUE of two values that compare so.
+    #[inline]
+    pub const fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
 }
 
 /// A condition on the columns of one source. `column` is a zero-based position in its schema.

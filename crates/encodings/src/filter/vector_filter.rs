@@ -181,17 +181,7 @@ impl<T> OrderedTest<T> {
     #[inline]
     fn passes(&self, order: impl Fn(&T) -> Ordering) -> bool {
         match self {
-            Self::Compare(op, constant) => {
-                let order = order(constant);
-                match op {
-                    CompareOp::Equal => order.is_eq(),
-                    CompareOp::NotEqual => order.is_ne(),
-                    CompareOp::Less => order.is_lt(),
-                    CompareOp::LessOrEqual => order.is_le(),
-                    CompareOp::Greater => order.is_gt(),
-                    CompareOp::GreaterOrEqual => order.is_ge(),
-                }
-            }
+            Self::Compare(op, constant) => op.holds(order(constant)),
             Self::In(constants) => constants.binary_search_by(|constant| order(constant).reverse()).is_ok(),
         }
     }

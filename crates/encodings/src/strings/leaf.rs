@@ -109,17 +109,7 @@ impl<T: Ord> Mapped<T> {
                 };
                 among != *negated
             }
-            Self::Order(op, constant) => {
-                let order = value.cmp(constant.borrow());
-                match op {
-                    CompareOp::Equal => order.is_eq(),
-                    CompareOp::NotEqual => order.is_ne(),
-                    CompareOp::Less => order.is_lt(),
-                    CompareOp::LessOrEqual => order.is_le(),
-                    CompareOp::Greater => order.is_gt(),
-                    CompareOp::GreaterOrEqual => order.is_ge(),
-                }
-            }
+            Self::Order(op, constant) => op.holds(value.cmp(constant.borrow())),
         }
     }
 }

@@ -18,7 +18,7 @@ use vector::{Predicate, Vector};
 use super::column_type::ColumnType;
 use crate::api;
 use crate::scan::Condition;
-use crate::storage::{Entry, Storage, StripeStore};
+use crate::storage::{Entry, Storage, StripeStore, same_kinds};
 use crate::values::{Column, Kind};
 
 /// A scan of stripes whose columns are of the same kinds.
@@ -112,17 +112,6 @@ impl TableSource {
         places_of(&self.types, &self.conditions)
     }
 
-    /// The next stripes with columns of the same kinds.
-    fn next_stripes(&self) -> Range<usize> {
-        let places = self.places();
-        let kinds = |entry: &Entry| -> Vec<Option<Kind>> {
-            places.iter().map(|&place| entry.kinds.get(place).copied()).collect()
-        };
-        let rest = self.entries.get(self.next..).unwrap_or_default();
-        let first = rest.first().map(kinds);
-        self.next..self.next + rest.iter().take_while(|entry| Some(kinds(entry)) == first).count()
-    }
-
     fn start_part(&self, stripes: Range<usize>) -> Result<Part> {
         let entry = self.entries.get(stripes.start);
         let kind =
@@ -131,10 +120,7 @@ impl TableSource {
         let column = |index: usize| ScanColumn { index, logical: kind(index).logical(), wanted: own(index) };
         let columns = self.places().into_iter().map(column).collect();
         let clause = |condition: &Condition| {
-            let predicate = condition.predicate(condition.place, kind(condition.place))?;
-            let columns = predicate.columns();
-            let reads = columns.clone();
-            Some(ScanClause { predicate, columns, reads, native: true, exact: true, narrowing: false })
+            condition.predicate(condition.place, kind(condition.place)).map(ScanClause::native)
         };
         let clauses = self.conditions.iter().filter_map(clause).chain(self.request.narrowing()).collect();
         let members = self.request.members().clone();
@@ -249,7 +235,7 @@ impl Source for TableSource {
                     }
                 }
             } else if self.next < self.entries.len() {
-                let stripes = self.next_stripes();
+                let stripes = same_kinds(&self.entries, self.next, &self.places());
                 self.next = stripes.end;
                 self.part = Some(self.start_part(stripes)?);
             } else if let Some(tail) = self.tail.take() {

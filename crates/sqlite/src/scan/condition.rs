@@ -124,9 +124,7 @@ impl Condition {
             (Test::Null, value) => value == Value::Null,
             (_, Value::Null) | (Test::Never, _) => false,
             (Test::NotNull, _) => true,
-            (Test::Compare(op, constant), value) => {
-                holds(*op, self.collation.compare(value, constant.value()))
-            }
+            (Test::Compare(op, constant), value) => op.holds(self.collation.compare(value, constant.value())),
             (Test::In(values), value) => {
                 values.iter().any(|one| self.collation.compare(value, one.value()) == Ordering::Equal)
             }
@@ -178,17 +176,6 @@ impl Condition {
                 }
             }
         })
-    }
-}
-
-const fn holds(op: CompareOp, order: Ordering) -> bool {
-    match op {
-        CompareOp::Equal => order.is_eq(),
-        CompareOp::NotEqual => order.is_ne(),
-        CompareOp::Less => order.is_lt(),
-        CompareOp::LessOrEqual => order.is_le(),
-        CompareOp::Greater => order.is_gt(),
-        CompareOp::GreaterOrEqual => order.is_ge(),
     }
 }
 
@@ -275,11 +262,9 @@ mod tests {
         match predicate {
             Predicate::Always(all) => *all,
             Predicate::IsNotNull { .. } => true,
-            Predicate::Compare { op, value: Scalar::Int(bound), .. } => {
-                super::holds(*op, integer.unwrap().cmp(bound))
-            }
+            Predicate::Compare { op, value: Scalar::Int(bound), .. } => op.holds(integer.unwrap().cmp(bound)),
             Predicate::Compare { op, value: Scalar::Float(bound), .. } => {
-                super::holds(*op, value.partial_cmp(bound).unwrap())
+                op.holds(value.partial_cmp(bound).unwrap())
             }
             other => panic!("{other:?}"),
         }

@@ -19,7 +19,7 @@ use encodings::NoPglz;
 use stripe::scan::{ChunkPlan, Counters, ScanClause, ScanColumn, StripeScan};
 
 use crate::api::{Argument, Error, Result, Value, raw};
-use crate::storage::{Entry, Place, Storage, StripeStore};
+use crate::storage::{Entry, Place, Storage, StripeStore, same_kinds};
 use crate::values::{Column, Kind};
 pub use condition::Condition;
 use rows::Rows;
@@ -76,17 +76,6 @@ impl RowScan {
         }
     }
 
-    /// The next stripes with columns of the same kinds, as far as the search looks at them.
-    fn next_stripes(&self) -> Range<usize> {
-        let looked = |entry: &Entry| -> Vec<Option<Kind>> {
-            self.places().iter().map(|&place| entry.kinds.get(place).copied()).collect()
-        };
-        let rest = self.entries.get(self.next..).unwrap_or_default();
-        let first = rest.first().map(looked);
-        let same = rest.iter().take_while(|entry| Some(looked(entry)) == first).count();
-        self.next..self.next + same
-    }
-
     /// The columns that the search looks at: the row's id, those that are read, those of conditions.
     fn places(&self) -> Vec<usize> {
         let conditions = self.conditions.iter().map(|condition| condition.place);
@@ -106,7 +95,7 @@ impl RowScan {
         let (mut clauses, mut unanswered) = (Vec::new(), Vec::new());
         for condition in &self.conditions {
             match condition.predicate(condition.place, kind(condition.place)) {
-                Some(predicate) => clauses.push(clause(predicate)),
+                Some(predicate) => clauses.push(ScanClause::native(predicate)),
                 None => unanswered.push(condition.clone()),
             }
         }
@@ -150,7 +139,7 @@ impl RowScan {
                     None => self.part = None,
                 }
             } else if self.next < self.entries.len() {
-                let stripes = self.next_stripes();
+                let stripes = same_kinds(&self.entries, self.next, &self.places());
                 self.next = stripes.end;
                 self.part = Some(self.start_part(stripes)?);
             } else if self.tail_next {
@@ -259,10 +248,4 @@ fn limit(values: &[Argument<'_>]) -> Option<usize> {
         }
     }
     (!values.is_empty()).then_some(sum)
-}
-
-fn clause(predicate: vector::Predicate) -> ScanClause {
-    let columns = predicate.columns();
-    let reads = columns.clone();
-    ScanClause { predicate, columns, reads, native: true, exact: true, narrowing: false }
 }

@@ -31,7 +31,7 @@ use stripe::{StripeBytes, StripeOptions, StripeReader, write_stripe};
 pub use directory::{Directory, Entry};
 pub use row_ids::Place;
 pub use shadow::{Shadow, is_shadow};
-pub use store::StripeStore;
+pub use store::{StripeStore, same_kinds};
 pub use tail::Tail;
 pub use verify::{Fault, faults};
 

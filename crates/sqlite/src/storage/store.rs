@@ -9,6 +9,7 @@ use stripe::{StripeReader, row_bits};
 use vector::Result;
 
 use super::{Entry, Storage, segments};
+use crate::values::Kind;
 
 /// Stripes whose columns are of the same kinds.
 pub struct StripeStore {
@@ -32,6 +33,16 @@ impl StripeStore {
         self.entry(at)
             .ok_or_else(|| vector::Error::InvalidInput(format!("stripe {at} of {}", self.part.len())))
     }
+}
+
+/// The stripes from a position on whose columns at these places are of the same kinds: one scan serves them.
+pub fn same_kinds(entries: &[Entry], from: usize, places: &[usize]) -> Range<usize> {
+    let kinds = |entry: &Entry| -> Vec<Option<Kind>> {
+        places.iter().map(|&place| entry.kinds.get(place).copied()).collect()
+    };
+    let rest = entries.get(from..).unwrap_or_default();
+    let first = rest.first().map(kinds);
+    from..from + rest.iter().take_while(|entry| Some(kinds(entry)) == first).count()
 }
 
 impl Store for StripeStore {

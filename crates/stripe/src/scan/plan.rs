@@ -64,6 +64,13 @@ pub struct ScanClause {
 }
 
 impl ScanClause {
+    /// A condition of the query that its predicate says as a whole, and that nobody else checks.
+    pub fn native(predicate: Predicate) -> Self {
+        let columns = predicate.columns();
+        let reads = columns.clone();
+        Self { predicate, columns, reads, native: true, exact: true, narrowing: false }
+    }
+
     /// A condition that is not the query's: rows that fail it are of no use to anybody.
     pub fn narrowing(predicate: Predicate) -> Self {
         let columns = predicate.columns();
