@@ -39,6 +39,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -66,6 +67,8 @@ class Tally:
     def __init__(self):
         self.rows = []
         self.failures = []
+        # How the output of programs that failed ends: it may be far above.
+        self.ends = []
 
     def add(self, suite, passed, failed):
         self.rows.append((suite, passed, failed))
@@ -74,6 +77,7 @@ class Tally:
         print()
         if self.failures:
             print("failed: " + ", ".join(self.failures))
+            print("".join(self.ends), end="")
         for suite, passed, failed in self.rows:
             print(f"  {suite:<12} {passed:>6} passed {failed:>6} failed")
         passed, failed = (sum(row[i] for row in self.rows) for i in (1, 2))
@@ -320,7 +324,9 @@ def run_programs(tally, suite, folder, stage, long, only=None, interpreter=None,
 
     def one(file, say):
         started = time.monotonic()
-        passed, failed = program(interpreter or sys.executable, file, env, say)
+        passed, failed, end = program(interpreter or sys.executable, file, env, say)
+        if failed:
+            tally.ends.append(end)
         say(f"{'ok' if failed == 0 else 'not ok'} - {suite}/{file.stem}: {passed} passed, {failed} failed "
             f"({time.monotonic() - started:.1f} s)\n")
         return file, passed, failed
@@ -340,14 +346,18 @@ def run_programs(tally, suite, folder, stage, long, only=None, interpreter=None,
 
 
 def program(interpreter, file, env, say):
-    """Runs one, hands each line that it prints to `say`, and counts its tests: (passed, failed)."""
+    """Runs one, hands each line that it prints to `say`, and counts its tests: (passed, failed, what it
+    printed last beside tests that passed)."""
     process = subprocess.Popen([interpreter, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                stdin=subprocess.DEVNULL, text=True, errors="replace", env=env, cwd=ROOT)
     watchdog = threading.Timer(SCRIPT_TIMEOUT + float(os.environ.get("DURATION") or 0), process.kill)
     watchdog.start()
     passed = failed = 0
+    end = deque(maxlen=30)
     for line in process.stdout:
         say(line)
+        if not line.startswith("ok "):
+            end.append(f"    {line}")
         passed += line.startswith("ok ")
         failed += line.startswith("not ok ")
     status = process.wait()
@@ -356,7 +366,7 @@ def program(interpreter, file, env, say):
         failed = 1
     elif status == 0 and passed + failed == 0:
         passed = 1
-    return passed, failed
+    return passed, failed, "".join(end)
 
 
 def run_sqlite(tally, long):

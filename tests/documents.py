@@ -1,13 +1,8 @@
 """Every SQL block of README.md and docs/ runs: a document that shows SQL shows SQL that works.
 
 Each document has a database of its own, in which its blocks run in the order of the text, with the settings
-of a fresh server. What a reader brings along (tables, files, rows) stands in comments that pages do not show:
-
-    <!-- test:            SQL that runs at this place, before the next block
-    CREATE TABLE ...;
-    -->
-    <!-- test fails 42P16 -->    the next block ends with this SQLSTATE
-    <!-- test shows -->          the block of text after the next SQL block is what that prints (psql's aligned output)
+of a fresh server. harness/documents.py tells the comments that bring rows and expectations along; what a
+block is to print is psql's aligned output. Documents of another host have their own program.
 
 Files are below /var/lib/import/ in the documents; a directory of the test's stands in for it.
 """
@@ -19,39 +14,10 @@ import sys
 from pathlib import Path
 
 from harness.checks import Checks
+from harness.documents import blocks, host
 from harness.server import ROOT, clean_environment, fresh_server, running_as_root, server_ids
 
 IMPORT = "/var/lib/import/"
-PART = re.compile(r"^<!-- test:\n(?P<hidden>.*?)^-->|^<!-- test fails (?P<fails>\w{5}) -->|^(?P<shows><!-- test shows -->)"
-                  r"|^```(?P<kind>\w*)\n(?P<text>.*?)^```", re.M | re.S)
-
-
-class Block:
-    """One piece of SQL: where it stands, the SQLSTATE that it is to end with, the text that it is to print.
-    """
-
-    def __init__(self, line, text, fails=None):
-        self.line, self.text, self.fails, self.prints = line, text, fails, None
-
-
-def blocks(document):
-    """The SQL of a document in order, hidden pieces among it."""
-    text = document.read_text(encoding="utf-8")
-    found, fails, shows = [], None, False
-    for part in PART.finditer(text):
-        line = text.count("\n", 0, part.start()) + 1
-        if part["hidden"] is not None:
-            found.append(Block(line, part["hidden"]))
-        elif part["fails"]:
-            fails = part["fails"]
-        elif part["shows"]:
-            shows = True
-        elif part["kind"] == "sql":
-            found.append(Block(line, part["text"], fails))
-            fails = None
-        elif shows:
-            found[-1].prints, shows = part["text"], False
-    return found
 
 
 def run(server, database, block, directory):
@@ -98,7 +64,7 @@ def main():
     try:
         wanted = sys.argv[1:]
         for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-            if not wanted or document.stem in wanted:
+            if host(document) == "postgres" and (not wanted or document.stem in wanted):
                 check(server, document, checks)
     finally:
         server.destroy()

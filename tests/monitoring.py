@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 from harness.checks import Checks
-from harness.server import ROOT, TARGET, ServerError
+from harness.server import ROOT, TARGET
 
 QUERIES, DASHBOARD = ROOT / "monitoring/postgres_exporter.yaml", ROOT / "monitoring/grafana.json"
 PACKAGE = "prometheus-postgres-exporter"
@@ -107,7 +107,7 @@ def main():
         server.create_database("one")
         server.sql("CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE TABLE secret (k int) USING colcompress; INSERT INTO secret SELECT generate_series(1, 700); CALL engine.colcompress_repack('secret')", "one")
         found = queries()
-        with checks.part("queries run", (AssertionError, ServerError)):
+        with checks.part("queries run"):
             run_queries(server, found)
         with checks.part("the dashboard knows them"):
             dashboard(found)

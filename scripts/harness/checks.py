@@ -6,7 +6,11 @@ Who calls it: the programs below tests/.
 import os
 from contextlib import contextmanager
 
-from .server import fresh_server
+from .server import ServerError, fresh_server
+from .session import SqlError
+
+# What says that the product failed, not the program that tests it.
+FAILURES = (AssertionError, ServerError, SqlError)
 
 
 class Checks:
@@ -23,7 +27,7 @@ class Checks:
         print(f"ok {self.program} {what}" if holds else f"not ok {self.program} {what}: {str(why)[:2000]}{self.hint}", flush=True)
 
     @contextmanager
-    def part(self, what, errors=AssertionError):
+    def part(self, what, errors=FAILURES):
         """One test: the block raises none of these errors. The block gets a function that adds words to the
         line."""
         told = []

@@ -73,6 +73,18 @@ class Connection:
         self.db.close()
 
 
+def statements(script):
+    """The statements of a script, as the SQLite library tells where one ends."""
+    text = ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            yield text.strip()
+            text = ""
+    if text.strip():
+        yield text.strip()
+
+
 def version():
     """The SQLite library's version, as a tuple of numbers."""
     text = apsw.sqlitelibversion() if HOST == "apsw" else sqlite3.sqlite_version

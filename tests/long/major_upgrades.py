@@ -451,7 +451,7 @@ def upgrade(old, new_stage, name, way, check_first):
             done = clusters.pg_upgrade(old, new, "--check", f"--{way}")
             checks.say(f"{name}: pg_upgrade --check", done.returncode == 0, done.stdout)
         started = time.monotonic()
-        with checks.part(f"{name}: pg_upgrade", errors=ServerError) as add:
+        with checks.part(f"{name}: pg_upgrade") as add:
             clusters.upgraded(old, new, f"--{way}", "--jobs", 1 if way == "copy" else 2)
             add(f"{time.monotonic() - started:.1f} s")
             return new
