@@ -36,7 +36,7 @@ FLOORS = {
                          "explain"),
     "crates/postgres/src": ("compat", "host", "convert", "uint8", "expressions", "options", "storage", "table_am",
                             "planner", "scan", "vectorised", "verify"),
-    "crates/sqlite/src": ("api", "values", "declaration", "storage", "scan", "engine", "table", "functions"),
+    "crates/sqlite/src": ("api", "values", "declaration", "storage", "scan", "engine", "table", "sql", "functions"),
     "crates/postgres/src/storage": ("file", "catalog", "directory", "published", "decoding", "space", "change",
                                     "read", "pending_rows"),
     "crates/postgres/src/table_am": ("maintain", "read", "change", "index", "rewrite", "statements", "packing",

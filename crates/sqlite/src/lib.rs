@@ -11,6 +11,7 @@
 //! - `scan`: reading
 //! - `engine`: the vectorised engine over tables
 //! - `table`: the virtual table
+//! - `sql`: whole queries in the engine
 //! - `functions`: what SQL calls by name
 
 mod api;
@@ -18,6 +19,7 @@ mod declaration;
 mod engine;
 mod functions;
 mod scan;
+mod sql;
 mod storage;
 mod table;
 mod values;

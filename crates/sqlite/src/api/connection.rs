@@ -163,6 +163,36 @@ impl Statement {
         self.checked(code)
     }
 
+    /// How many columns its rows have. None for what gives no rows.
+    pub fn column_count(&self) -> usize {
+        // SAFETY: the statement is ours.
+        usize::try_from(unsafe { raw::column_count(self.statement) }).unwrap_or(0)
+    }
+
+    /// The name of a column.
+    pub fn column_name(&self, column: usize) -> String {
+        // SAFETY: the statement is ours. The text is copied at once.
+        unsafe { owned_text(raw::column_name(self.statement, place(column))) }
+    }
+
+    /// The greatest number of its parameters.
+    pub fn parameter_count(&self) -> usize {
+        // SAFETY: the statement is ours.
+        usize::try_from(unsafe { raw::bind_parameter_count(self.statement) }).unwrap_or(0)
+    }
+
+    /// The name of parameter `index`, from 1 on, with its first sign. Empty for one without a name.
+    pub fn parameter_name(&self, index: usize) -> String {
+        // SAFETY: the statement is ours. The text is copied at once.
+        unsafe { owned_text(raw::bind_parameter_name(self.statement, parameter(index))) }
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_readonly(&self) -> bool {
+        // SAFETY: the statement is ours.
+        unsafe { raw::stmt_readonly(self.statement) != 0 }
+    }
+
     /// Gives parameter `index` a value that SQLite has.
     pub fn bind_argument(&self, index: usize, argument: Argument<'_>) -> Result<()> {
         // SAFETY: the statement is ours and the value valid. SQLite copies it.
@@ -249,6 +279,15 @@ pub struct Row<'s> {
     /// The value.
     pub argument: Argument<'s>,
     _row: PhantomData<&'s Statement>,
+}
+
+/// A copy of a text of SQLite's. Empty where there is none.
+unsafe fn owned_text(text: *const std::ffi::c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: it ends with a NUL and stays for this call, by the caller's promise.
+    unsafe { CStr::from_ptr(text).to_string_lossy().into_owned() }
 }
 
 fn parameter(index: usize) -> c_int {

@@ -493,6 +493,12 @@ impl<T: Table> Module<T> {
     };
 }
 
+impl<T: Table> Module<T> {
+    /// Rows are computed, and the table is there without being made, or made with arguments of its own.
+    const NAMED: raw::sqlite3_module =
+        raw::sqlite3_module { create: Some(connect::<T>), destroy: Some(disconnect::<T>), ..Self::COMPUTED };
+}
+
 impl<T: StoredTable> Module<T> {
     /// Rows are stored.
     const STORED: raw::sqlite3_module = raw::sqlite3_module {
@@ -529,6 +535,12 @@ impl Connection {
     /// Makes a kind of computed table known: `SELECT ... FROM name(...)`.
     pub fn register_computed<T: Table>(self, name: &CStr, data: &Rc<T::Data>) -> Result<()> {
         self.register::<T>(name, data, const { &Module::<T>::COMPUTED })
+    }
+
+    /// Makes a kind of computed table known that may also be made: `CREATE VIRTUAL TABLE ... USING
+    /// name(...)`.
+    pub fn register_named<T: Table>(self, name: &CStr, data: &Rc<T::Data>) -> Result<()> {
+        self.register::<T>(name, data, const { &Module::<T>::NAMED })
     }
 
     fn register<T: Table>(

@@ -218,8 +218,12 @@ routines! {
     3 bind_double(statement: *mut sqlite3_stmt, index: c_int, value: f64) -> c_int;
     5 bind_int64(statement: *mut sqlite3_stmt, index: c_int, value: i64) -> c_int;
     6 bind_null(statement: *mut sqlite3_stmt, index: c_int) -> c_int;
+    7 bind_parameter_count(statement: *mut sqlite3_stmt) -> c_int;
+    9 bind_parameter_name(statement: *mut sqlite3_stmt, index: c_int) -> *const c_char;
     12 bind_value(statement: *mut sqlite3_stmt, index: c_int, value: *const sqlite3_value) -> c_int;
+    22 column_count(statement: *mut sqlite3_stmt) -> c_int;
     29 column_int64(statement: *mut sqlite3_stmt, index: c_int) -> i64;
+    30 column_name(statement: *mut sqlite3_stmt, index: c_int) -> *const c_char;
     39 column_value(statement: *mut sqlite3_stmt, index: c_int) -> *mut sqlite3_value;
     50 declare_vtab(db: *mut sqlite3, sql: *const c_char) -> c_int;
     53 errmsg(db: *mut sqlite3) -> *const c_char;
@@ -275,6 +279,7 @@ routines! {
     ) -> c_int;
     166 extended_errcode(db: *mut sqlite3) -> c_int;
     178 vtab_on_conflict(db: *mut sqlite3) -> c_int;
+    185 stmt_readonly(statement: *mut sqlite3_stmt) -> c_int;
     193 bind_blob64(
         statement: *mut sqlite3_stmt,
         index: c_int,

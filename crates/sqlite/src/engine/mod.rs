@@ -3,7 +3,7 @@
 //! - `column_type`: the one type of a column in all stripes and the tail, if it has one
 //! - `source`: a table's rows as vectors
 //! - `host`: what the engine asks of its host
-//! - `run`: a plan over one table, run to its end
+//! - `run`: plans, run to their end or batch by batch
 
 mod column_type;
 mod host;
@@ -11,5 +11,5 @@ mod run;
 mod source;
 
 pub use column_type::ColumnType;
-pub use run::rows_of;
+pub use run::{Running, rows_of, run_plan};
 pub use source::TableSource;

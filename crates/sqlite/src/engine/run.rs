@@ -1,6 +1,8 @@
-//! A plan over one table, run to its end.
+//! Plans, run to their end or batch by batch.
 
-use query::{Execution, Plan, Settings};
+use std::sync::Arc;
+
+use query::{Batch, Execution, Plan, Profile, Settings, Source};
 
 use super::host::SqliteHost;
 use super::source::TableSource;
@@ -9,8 +11,58 @@ use crate::api::{Connection, Error, Result, raw};
 /// Bytes that one operator may hold.
 const MEMORY: usize = 1 << 30;
 
+/// A plan that runs.
+pub struct Running {
+    execution: Execution,
+    host: SqliteHost,
+}
+
+impl Running {
+    /// Begins to run a plan over these sources.
+    pub fn new(
+        db: Connection,
+        plan: &Plan,
+        sources: Vec<Box<dyn Source>>,
+        threads: usize,
+        profile: Option<Arc<Profile>>,
+    ) -> Result<Self> {
+        let settings = Settings { memory: MEMORY, threads, temp_files: None };
+        let execution = Execution::measured(plan, sources, settings, profile).map_err(told)?;
+        Ok(Self { execution, host: SqliteHost::new(db) })
+    }
+
+    /// The next rows, None at the end.
+    pub fn next(&mut self) -> Result<Option<Batch>> {
+        self.execution.next(&mut self.host).map_err(told)
+    }
+}
+
+/// All rows of a plan over these sources.
+pub fn run_plan(db: Connection, plan: &Plan, sources: Vec<Box<dyn Source>>) -> Result<Vec<Batch>> {
+    let mut running = Running::new(db, plan, sources, 1, None)?;
+    let mut batches = Vec::new();
+    while let Some(batch) = running.next()? {
+        batches.push(batch);
+    }
+    Ok(batches)
+}
+
+/// What the engine's errors are called in SQLite.
+fn told(error: query::Error) -> Error {
+    use query::SqlError as S;
+    match error {
+        query::Error::Data(error) => error.into(),
+        query::Error::Cancelled => Error::coded(raw::SQLITE_INTERRUPT, "interrupted"),
+        query::Error::Decline(what) => Error::new(format!("the engine cannot compute this: {what}")),
+        query::Error::Sql(S::BigintOutOfRange | S::IntegerOutOfRange | S::SmallintOutOfRange) => {
+            Error::new("integer overflow")
+        }
+        query::Error::Sql(error) => Error::new(format!("the engine cannot compute this: {error:?}")),
+    }
+}
+
 /// All rows of a plan whose only source is this one. None if the engine declines.
-pub fn rows_of(db: Connection, plan: &Plan, source: TableSource) -> Result<Option<Vec<query::Batch>>> {
+pub fn rows_of(db: Connection, plan: &Plan, source: TableSource) -> Result<Option<Vec<Batch>>> {
     let settings = Settings { memory: MEMORY, threads: 1, temp_files: None };
     let mut host = SqliteHost::new(db);
     let mut batches = Vec::new();
@@ -24,8 +76,6 @@ pub fn rows_of(db: Connection, plan: &Plan, source: TableSource) -> Result<Optio
     match run() {
         Ok(()) => Ok(Some(batches)),
         Err(query::Error::Decline(_)) => Ok(None),
-        Err(query::Error::Data(error)) => Err(error.into()),
-        Err(query::Error::Cancelled) => Err(Error::coded(raw::SQLITE_INTERRUPT, "interrupted")),
-        Err(query::Error::Sql(error)) => Err(Error::new(format!("{error:?}"))),
+        Err(error) => Err(told(error)),
     }
 }

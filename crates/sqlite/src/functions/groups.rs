@@ -1,6 +1,7 @@
 //! `columnar_group_sum` and its like: a row for each group.
 
 use std::ffi::CStr;
+use std::rc::Rc;
 
 use super::grouping::{Group, Question};
 use super::row_function::{Row, RowFunction};
@@ -50,7 +51,7 @@ pub static FUNCTIONS: [RowFunction; 10] = [
 
 fn compute(
     function: &RowFunction,
-    tables: &Tables,
+    tables: &Rc<Tables>,
     db: Connection,
     given: &[Argument<'_>],
 ) -> Result<Vec<Row>> {

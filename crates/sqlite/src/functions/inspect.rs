@@ -1,5 +1,7 @@
 //! What a table is made of, and whether it is whole: `columnar_info`, `columnar_stripes`, `columnar_verify`.
 
+use std::rc::Rc;
+
 use encodings::NoPglz;
 
 use super::row_function::{Row, RowFunction};
@@ -54,13 +56,13 @@ fn text(text: &str) -> Option<Owned> {
     Owned::of(Value::Text(text.as_bytes()))
 }
 
-fn named(tables: &Tables, db: Connection, given: &[Argument<'_>]) -> Result<std::rc::Rc<TableState>> {
+fn named(tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Rc<TableState>> {
     let table = given.first().ok_or_else(|| Error::new("wrong number of arguments"))?;
     tables.find(db, *table)
 }
 
 /// What a stripe lies in the directory as.
-fn stripes(_: &RowFunction, tables: &Tables, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
+fn stripes(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
     let table = named(tables, db, given)?;
     let row = |entry: &Entry| {
         let (least, greatest) = entry.row_ids;
@@ -88,7 +90,7 @@ struct About {
 }
 
 /// A row for each column, the row's id first.
-fn info(_: &RowFunction, tables: &Tables, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
+fn info(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
     let table = named(tables, db, given)?;
     let storage = &table.storage;
     let entries = storage.directory.entries();
@@ -152,7 +154,7 @@ impl About {
 }
 
 /// A row for each fault.
-fn verify(_: &RowFunction, tables: &Tables, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
+fn verify(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
     let table = named(tables, db, given)?;
     let faults = faults(&table.storage)?;
     let row = |fault: Fault| vec![fault.stripe.and_then(integer), text(&fault.column), text(&fault.problem)];

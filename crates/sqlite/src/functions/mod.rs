@@ -4,13 +4,16 @@
 //! - `grouping`: groups of rows, by the engine or one by one
 //! - `scalars`: functions that give one value
 //! - `convert`: a plain table becomes a columnar one, and back
+//! - `query`: a SELECT in the engine; `explain`: what its operators did
 //! - `row_function`: functions that give rows; `groups`: a row for each group; `inspect`: what a table is
 //!   made of
 
 mod convert;
+pub mod explain;
 mod grouping;
 mod groups;
 pub mod inspect;
+pub mod query;
 mod row_function;
 mod scalars;
 mod totals;
@@ -36,12 +39,15 @@ fn flags_of(name: &CStr) -> c_int {
 }
 
 /// All functions that give rows.
-static ROW_FUNCTIONS: [&[RowFunction]; 2] = [&groups::FUNCTIONS, &inspect::FUNCTIONS];
+static ROW_FUNCTIONS: [&[RowFunction]; 3] = [&groups::FUNCTIONS, &inspect::FUNCTIONS, &explain::FUNCTIONS];
 
 /// Makes all functions known.
 pub fn register(db: Connection, tables: &Rc<Tables>) -> Result<()> {
     db.register_function(c"columnar_version", 0, raw::SQLITE_DETERMINISTIC, tables, version)?;
-    let functions: [(&CStr, i32, Function<Tables>); 10] = [
+    db.register_named::<query::QueryTable>(c"columnar_query", tables)?;
+    let functions: [(&CStr, i32, Function<Tables>); 12] = [
+        (c"columnar_threads", 0, explain::threads),
+        (c"columnar_threads", 1, explain::threads),
         (c"columnar_analyze", 1, scalars::analyze),
         (c"columnar_convert", -1, convert::to_columnar),
         (c"columnar_revert", 1, convert::to_plain),

@@ -16,7 +16,7 @@ use crate::values::Owned;
 pub type Row = Vec<Option<Owned>>;
 
 /// Computes all rows of a function, of which it is given the arguments.
-pub type Compute = fn(&RowFunction, &Tables, Connection, &[Argument<'_>]) -> Result<Vec<Row>>;
+pub type Compute = fn(&RowFunction, &Rc<Tables>, Connection, &[Argument<'_>]) -> Result<Vec<Row>>;
 
 /// A table-valued function.
 pub struct RowFunction {

@@ -107,6 +107,25 @@ impl Condition {
         [bound(CompareOp::GreaterOrEqual, low), bound(CompareOp::LessOrEqual, high)]
     }
 
+    /// A column compares so with a constant, after affinities; text bytewise.
+    pub const fn comparing(place: usize, op: CompareOp, value: Owned) -> Self {
+        Self::of_test(place, Test::Compare(op, value))
+    }
+
+    /// A column is equal to one of these.
+    pub const fn one_of(place: usize, values: Vec<Owned>) -> Self {
+        Self::of_test(place, Test::In(values))
+    }
+
+    /// A column is NULL, or is not.
+    pub const fn null(place: usize, is_null: bool) -> Self {
+        Self::of_test(place, if is_null { Test::Null } else { Test::NotNull })
+    }
+
+    const fn of_test(place: usize, test: Test) -> Self {
+        Self { place, collation: Collation::Binary, of_class_only: false, test }
+    }
+
     /// The id that rows must have, if the condition names one.
     pub fn row_id(&self) -> Option<i64> {
         match &self.test {

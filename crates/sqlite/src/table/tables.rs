@@ -1,20 +1,44 @@
 //! The columnar tables of a connection, by name: functions are given names.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::num::NonZero;
 use std::rc::{Rc, Weak};
+use std::thread::available_parallelism;
 
 use super::TableState;
 use crate::api::{Argument, Connection, Error, Result, Value};
 use crate::declaration::quoted;
 
-/// All tables that SQLite has connected.
-#[derive(Default)]
-pub struct Tables(RefCell<Vec<Weak<TableState>>>);
+/// All tables that SQLite has connected, and what holds for all queries of the connection.
+pub struct Tables {
+    known: RefCell<Vec<Weak<TableState>>>,
+    threads: Cell<usize>,
+}
+
+/// More threads than these have to be asked for.
+const MOST_THREADS: usize = 8;
+
+impl Default for Tables {
+    fn default() -> Self {
+        let threads = available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+        Self { known: RefCell::default(), threads: Cell::new(threads) }
+    }
+}
 
 impl Tables {
+    /// Threads that a query takes at most, the caller's among them.
+    pub fn threads(&self) -> usize {
+        self.threads.get()
+    }
+
+    /// Says how many threads a query takes at most.
+    pub fn set_threads(&self, threads: usize) {
+        self.threads.set(threads.max(1));
+    }
+
     /// A table was connected.
     pub(super) fn add(&self, table: &Rc<TableState>) {
-        let mut known = self.0.borrow_mut();
+        let mut known = self.known.borrow_mut();
         known.retain(|known| known.strong_count() > 0);
         known.push(Rc::downgrade(table));
     }
@@ -26,16 +50,21 @@ impl Tables {
         let Value::Text(text) = reference.value() else { return Err(invalid()) };
         let text = std::str::from_utf8(text).map_err(|_| invalid())?;
         let (schema, name) = resolve(db, text)?;
+        let table = self.columnar(db, &schema, &name)?;
+        table.ok_or_else(|| Error::new(format!("{text} is not a columnar table")))
+    }
+
+    /// The columnar table of this name, as `find` has it. None if the table is not columnar.
+    pub fn columnar(&self, db: Connection, schema: &str, name: &str) -> Result<Option<Rc<TableState>>> {
         // SQLite connects a table when a statement first names it.
-        drop(db.prepare(&format!("SELECT 1 FROM {}.{}", quoted(&schema), quoted(&name)))?);
-        let found = self.known(&schema, &name);
-        let table = found.ok_or_else(|| Error::new(format!("{text} is not a columnar table")))?;
+        drop(db.prepare(&format!("SELECT 1 FROM {}.{}", quoted(schema), quoted(name)))?);
+        let Some(table) = self.known(schema, name) else { return Ok(None) };
         table.settle_for_reading()?;
-        Ok(table)
+        Ok(Some(table))
     }
 
     fn known(&self, schema: &str, name: &str) -> Option<Rc<TableState>> {
-        let known = self.0.borrow();
+        let known = self.known.borrow();
         known.iter().filter_map(Weak::upgrade).find(|table| {
             let shadow = &table.storage.shadow;
             shadow.schema().eq_ignore_ascii_case(schema) && shadow.name().eq_ignore_ascii_case(name)

@@ -1,0 +1,58 @@
+//! `columnar_explain(query, parameter, ...)` runs a query and tells what its operators did.
+
+use super::query::described;
+use super::row_function::{Row, RowFunction};
+use crate::api::{Argument, Connection, Context, Error, Result, Value};
+use crate::sql::Prepared;
+use crate::table::Tables;
+use crate::values::Owned;
+use std::rc::Rc;
+
+/// Most parameters of a query that is explained.
+const PARAMETERS: usize = 10;
+const ARGUMENTS: &[(&str, &str)] = &[
+    ("query", "a query"),
+    ("p1", "parameters"),
+    ("p2", "parameters"),
+    ("p3", "parameters"),
+    ("p4", "parameters"),
+    ("p5", "parameters"),
+    ("p6", "parameters"),
+    ("p7", "parameters"),
+    ("p8", "parameters"),
+    ("p9", "parameters"),
+    ("p10", "parameters"),
+];
+
+/// The function.
+pub static FUNCTIONS: [RowFunction; 1] = [RowFunction {
+    name: c"columnar_explain",
+    columns: &["plan"],
+    arguments: ARGUMENTS,
+    optional: PARAMETERS,
+    compute,
+}];
+
+fn compute(
+    _function: &RowFunction,
+    tables: &Rc<Tables>,
+    db: Connection,
+    given: &[Argument<'_>],
+) -> Result<Vec<Row>> {
+    let (described, parameters) = described(db, given)?;
+    let prepared = Prepared::new(db, tables, &described, parameters)?;
+    let lines = prepared.explain(db, tables.threads())?;
+    Ok(lines.into_iter().map(|line| vec![Owned::of(Value::Text(line.as_bytes()))]).collect())
+}
+
+/// `columnar_threads()` tells how many threads a query takes at most, `columnar_threads(n)` says it.
+pub fn threads(tables: &Tables, context: &mut Context<'_>, arguments: &[Argument<'_>]) -> Result<()> {
+    if let [given] = arguments {
+        match given.value() {
+            Value::Integer(threads @ 1..=256) => tables.set_threads(usize::try_from(threads).unwrap_or(1)),
+            _ => return Err(Error::new("columnar_threads takes a number from 1 to 256")),
+        }
+    }
+    context.set(Value::Integer(i64::try_from(tables.threads()).unwrap_or(1)));
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! FROM: tables, views, subqueries and joins as relations.
+
+use std::rc::Rc;
+
+use query::Expression;
+use sqlite3_parser::ast::{
+    As, Expr, FromClause, JoinConstraint, JoinOperator, JoinType, QualifiedName, Select, SelectTable,
+};
+use vector::CompareOp;
+
+use super::frame::{Frame, Outer};
+use super::names::{Reference, Visible, unquoted};
+use super::plain;
+use super::planner::{Estimate, Id, Node, Planner};
+use super::typed::{Class, Typed, unsupported};
+use crate::api::Result;
+use crate::engine::ColumnType;
+use crate::storage::Storage;
+use crate::table::{TableState, resolve};
+use crate::values::{Affinity, Collation, Kind};
+use stripe::Summary;
+use vector::Scalar;
+
+/// A query that WITH names, and what was known where it stands.
+#[derive(Clone)]
+pub struct Named<'b> {
+    /// Its name.
+    pub name: String,
+    /// The names of its columns, if they are given.
+    pub columns: Option<Vec<String>>,
+    /// The query.
+    pub select: &'b Select<'b>,
+}
+
+/// A columnar table in FROM. It is read once it is known which columns are needed.
+pub struct TableRelation {
+    /// The table.
+    pub state: Rc<TableState>,
+    /// Where columns lie, and their ids.
+    pub columns: Vec<(usize, Id)>,
+    /// Rows.
+    pub rows: f64,
+    /// Its name in the query.
+    pub name: String,
+}
+
+/// Rows that are combined with others.
+pub enum Relation {
+    /// Of a columnar table.
+    Table(TableRelation),
+    /// Of anything else.
+    Node(Node),
+}
+
+impl Relation {
+    /// All columns that it can give.
+    pub fn ids(&self) -> Vec<Id> {
+        match self {
+            Self::Table(table) => table.columns.iter().map(|(_, id)| *id).collect(),
+            Self::Node(node) => node.ids.clone(),
+        }
+    }
+}
+
+impl<'b> Planner<'b> {
+    /// The relations of FROM, in the frame, and their names in the innermost scope.
+    pub fn from(&mut self, from: &'b FromClause<'b>, frame: &mut Frame<'b>) -> Result<()> {
+        let Some(first) = from.select else { return Ok(()) };
+        let (relation, visible) = self.relation(first)?;
+        frame.relations.push(relation);
+        self.show(visible);
+        for join in from.joins.iter().flatten() {
+            let joins = match join.operator {
+                JoinOperator::Comma | JoinOperator::TypedJoin(None) => JoinType::INNER,
+                JoinOperator::TypedJoin(Some(joins)) => joins,
+            };
+            let (relation, mut visible) = self.relation(&join.table)?;
+            if joins.contains(JoinType::RIGHT) {
+                return Err(unsupported("RIGHT JOIN and FULL JOIN"));
+            }
+            let mut equal = Vec::new();
+            let shared: Vec<String> = match &join.constraint {
+                Some(JoinConstraint::Using(names)) => names.iter().map(|name| unquoted(name.0)).collect(),
+                _ if joins.contains(JoinType::NATURAL) => self.shared_names(&visible),
+                _ => Vec::new(),
+            };
+            for name in shared {
+                let reference = Reference { table: None, schema: None, column: name.clone(), quoted: false };
+                let super::names::Meaning::Column(left) = self.resolve(&reference)? else {
+                    return Err(unsupported("USING with such a column"));
+                };
+                let found = visible.columns.iter().position(|(own, _)| own.eq_ignore_ascii_case(&name));
+                let Some(at) = found else { return Err(unsupported("USING with such a column")) };
+                let right = match visible.columns.get(at) {
+                    Some((_, Ok(id))) => *id,
+                    Some((_, Err(why))) => return Err(unsupported(why)),
+                    None => continue,
+                };
+                visible.joined.push(at);
+                equal.push(self.compare(CompareOp::Equal, self.column(left), self.column(right))?);
+            }
+            self.show(visible);
+            if let Some(JoinConstraint::On(condition)) = &join.constraint {
+                self.conjuncts_of(condition, frame, &mut equal)?;
+            }
+            if joins.contains(JoinType::LEFT) {
+                frame.outers.push(Outer { relation, on: equal });
+            } else {
+                frame.relations.push(relation);
+                frame.conjuncts.append(&mut equal);
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of a condition of ON that all have to hold.
+    fn conjuncts_of(
+        &mut self,
+        condition: &'b Expr<'b>,
+        frame: &mut Frame<'b>,
+        out: &mut Vec<Expression>,
+    ) -> Result<()> {
+        if let Expr::Binary(left, sqlite3_parser::ast::Operator::And, right) = condition {
+            self.conjuncts_of(left, frame, out)?;
+            return self.conjuncts_of(right, frame, out);
+        }
+        if let Expr::Parenthesized(parts) = condition
+            && let [one] = parts.as_slice()
+        {
+            return self.conjuncts_of(one, frame, out);
+        }
+        out.push(self.bind(condition, frame)?.condition()?);
+        Ok(())
+    }
+
+    fn show(&mut self, visible: Visible) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.relations.push(visible);
+        }
+    }
+
+    fn shared_names(&self, visible: &Visible) -> Vec<String> {
+        let Some(scope) = self.scopes.last() else { return Vec::new() };
+        let known = |name: &&(String, std::result::Result<Id, String>)| {
+            let mut all = scope.relations.iter().flat_map(|relation| &relation.columns);
+            all.any(|(own, _)| own.eq_ignore_ascii_case(&name.0))
+        };
+        visible.columns.iter().filter(known).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn relation(&mut self, table: &'b SelectTable<'b>) -> Result<(Relation, Visible)> {
+        match table {
+            SelectTable::Table(name, alias, _) => self.named(name, alias.as_ref()),
+            SelectTable::Select(select, alias) => {
+                let name = alias.as_ref().map_or(String::new(), alias_of);
+                self.derived(select, name, None)
+            }
+            SelectTable::TableCall(..) => Err(unsupported("table-valued functions in FROM")),
+            SelectTable::Sub(..) => Err(unsupported("joins in parentheses")),
+        }
+    }
+
+    /// A query in FROM.
+    fn derived(
+        &mut self,
+        select: &'b Select<'b>,
+        name: String,
+        columns: Option<&[String]>,
+    ) -> Result<(Relation, Visible)> {
+        let depth = self.scopes.len();
+        // It sees nothing of the query around it.
+        let around = std::mem::take(&mut self.scopes);
+        let output = self.select(select);
+        self.scopes = around;
+        debug_assert_eq!(depth, self.scopes.len());
+        let output = output?;
+        let mut visible = Visible { name, ..Visible::default() };
+        for (at, (own, id)) in output.names.iter().zip(&output.ids).enumerate() {
+            let name = columns.and_then(|columns| columns.get(at)).unwrap_or(own);
+            visible.columns.push((name.clone(), Ok(*id)));
+        }
+        Ok((Relation::Node(output.node), visible))
+    }
+
+    fn named(&mut self, name: &QualifiedName<'b>, alias: Option<&As<'b>>) -> Result<(Relation, Visible)> {
+        let bare = unquoted(name.name.0);
+        let schema = name.db_name.as_ref().map(|schema| unquoted(schema.0));
+        let shown = alias.map_or_else(|| bare.clone(), alias_of);
+        if schema.is_none()
+            && let Some(at) = self.with.iter().rposition(|own| own.name.eq_ignore_ascii_case(&bare))
+            && let Some(found) = self.with.get(at).cloned()
+        {
+            // It does not see itself, nor what WITH names after it.
+            let rest = self.with.split_off(at);
+            let derived = self.derived(found.select, shown, found.columns.as_deref());
+            self.with.extend(rest);
+            return derived;
+        }
+        let text = match &schema {
+            Some(schema) => format!("{schema}.{bare}"),
+            None => bare.clone(),
+        };
+        let (schema, bare) = if text.matches('.').count() > usize::from(schema.is_some()) {
+            (schema.unwrap_or_else(|| "main".into()), bare)
+        } else {
+            resolve(self.db, &text)?
+        };
+        if let Some(view) = plain::view_of(self.db, &schema, &bare)? {
+            let (select, columns) = super::statement::parse_view(self.room, &view)?;
+            super::statement::words(&view, &mut self.words);
+            let with = std::mem::take(&mut self.with);
+            let derived = self.derived(select, shown, columns.as_deref());
+            self.with = with;
+            return derived;
+        }
+        let named =
+            Visible { name: shown, schema: alias.is_none().then(|| schema.clone()), ..Visible::default() };
+        match self.tables.columnar(self.db, &schema, &bare)? {
+            Some(state) => self.columnar(state, named),
+            None => self.plain_table(&schema, &bare, named),
+        }
+    }
+
+    fn columnar(&mut self, state: Rc<TableState>, mut visible: Visible) -> Result<(Relation, Visible)> {
+        let storage = Rc::clone(&state.storage);
+        let directory = &storage.directory;
+        let tail = match directory.tail_rows() {
+            0 => None,
+            _ => Some(storage.tail.rows(directory.generation())?),
+        };
+        let tail = tail.as_ref().map_or(&[][..], |tail| tail.as_slice());
+        let rows = as_count(storage.live_rows());
+        let mut columns = Vec::new();
+        let row_id = self.new_column(&Typed {
+            affinity: Some(Affinity::Numeric),
+            ..Typed::new(super::expressions::integer(0), Class::Integer)
+        });
+        self.estimates.insert(row_id, Estimate { distinct: rows, bounds: None });
+        columns.push((0, row_id));
+        visible.row_id = Some(row_id);
+        for (at, definition) in storage.columns.0.iter().enumerate() {
+            let place = storage.columns.place(at);
+            let name = definition.name.clone();
+            if !self.words.contains("*") && !self.words.contains(&name.to_ascii_lowercase()) {
+                visible.columns.push((name, Err("a column that is not named".into())));
+                continue;
+            }
+            if place == 0 {
+                visible.columns.push((name, Ok(row_id)));
+                continue;
+            }
+            let Some(own) = ColumnType::of(&storage, place, tail)? else {
+                let why = format!(
+                    "column {name} of {} holds values of several classes, or blobs",
+                    storage.shadow.name()
+                );
+                visible.columns.push((name, Err(why)));
+                continue;
+            };
+            let class = match own.kind {
+                Kind::Null => Class::Null,
+                Kind::Real => Class::Real,
+                Kind::Text => Class::Text,
+                Kind::Number => Class::Number(Box::new(super::typed::truth(true))),
+                Kind::Integer | Kind::Mixed => Class::Integer,
+            };
+            let Some(collation) = Collation::of_name(&definition.collation) else {
+                let why = format!("column {name}, whose collation is {}", definition.collation);
+                visible.columns.push((name, Err(why)));
+                continue;
+            };
+            let id = self.new_column(&Typed {
+                value: Expression::Column(0),
+                class,
+                affinity: Some(definition.affinity),
+                collation: (collation, false),
+            });
+            if own.kind == Kind::Number {
+                let is_real = self.is_fraction(Expression::Column(id));
+                self.set_class(id, Class::Number(Box::new(is_real)));
+            }
+            self.estimates.insert(id, estimate(&storage, place, rows)?);
+            columns.push((place, id));
+            visible.columns.push((name, Ok(id)));
+        }
+        let name = visible.name.clone();
+        Ok((Relation::Table(TableRelation { state, columns, rows, name }), visible))
+    }
+}
+
+fn alias_of(alias: &As<'_>) -> String {
+    match alias {
+        As::As(name) | As::Elided(name) => unquoted(name.0),
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn as_count(rows: i64) -> f64 {
+    (rows as f64).max(1.0)
+}
+
+/// What the statistics of stripes tell of a column.
+#[allow(clippy::cast_precision_loss)]
+fn estimate(storage: &Storage, place: usize, rows: f64) -> Result<Estimate> {
+    let mut bounds: Option<(f64, f64)> = None;
+    let mut is_integer = true;
+    for entry in storage.directory.entries().iter() {
+        let known = Summary::open(&entry.summary)?.column(place)?.map(|(_, known)| (known.min, known.max));
+        let number = |bound: Option<stripe::Bound>| match bound.map(|bound| bound.value) {
+            Some(Scalar::Int(value)) => Some((value as f64, true)),
+            Some(Scalar::Float(value)) => Some((value, false)),
+            _ => None,
+        };
+        let Some((least, greatest)) = known else { continue };
+        let (Some(least), Some(greatest)) = (number(least), number(greatest)) else { continue };
+        is_integer &= least.1;
+        bounds = Some(match bounds {
+            Some((low, high)) => (low.min(least.0), high.max(greatest.0)),
+            None => (least.0, greatest.0),
+        });
+    }
+    let distinct = match bounds {
+        Some((low, high)) if is_integer => (high - low + 1.0).min(rows),
+        _ => rows / 10.0,
+    };
+    Ok(Estimate { distinct: distinct.max(1.0), bounds })
+}

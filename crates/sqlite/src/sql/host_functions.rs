@@ -1,0 +1,231 @@
+//! Functions that SQLite defines otherwise than the engine, or that the engine has not, over vectors.
+//!
+//! They run on any thread and ask SQLite nothing. NULL in any argument gives NULL.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use query::{HostFunction, Result};
+use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
+
+use crate::api::Value;
+use crate::values::{Owned, whole};
+
+/// Computes one value. None is NULL.
+pub type Body = fn(&[Value<'_>]) -> Option<Owned>;
+
+/// A function that is computed row by row.
+pub struct RowFunction {
+    /// Its name.
+    pub name: &'static str,
+    /// The type of its values.
+    pub result: LogicalType,
+    /// What it computes.
+    pub body: Body,
+}
+
+/// What is computed of two reals. A result that is no number is NULL, as SQLite has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RealOperator {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+}
+
+/// Which of the reals are not whole numbers that fit an integer: a column of numeric affinity has integers
+/// for all others.
+pub struct IsFraction;
+
+fn value_at<'v>(vector: &'v Vector, row: usize) -> Value<'v> {
+    let (vector, row) = match &vector.values {
+        Values::Constant(one, _) => (one.as_ref(), 0),
+        _ => (vector, row),
+    };
+    if !vector.is_valid(row) {
+        return Value::Null;
+    }
+    match &vector.values {
+        Values::Int64(values) => values.get(row).map_or(Value::Null, |&value| Value::Integer(value)),
+        Values::Int32(values) => values.get(row).map_or(Value::Null, |&value| Value::Integer(value.into())),
+        Values::Float64(values) => values.get(row).map_or(Value::Null, |&value| Value::Real(value)),
+        Values::Bytes(views) => Value::Text(views.get(row)),
+        Values::Bool(bits) => Value::Integer(bits.get(row).into()),
+        _ => Value::Null,
+    }
+}
+
+impl HostFunction for RowFunction {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
+        let mut builder = VectorBuilder::new(self.result);
+        let mut values = Vec::with_capacity(arguments.len());
+        for row in 0..rows {
+            values.clear();
+            values.extend(arguments.iter().map(|vector| value_at(vector, row)));
+            let result = if values.contains(&Value::Null) { None } else { (self.body)(&values) };
+            let fits = match (&result, self.result) {
+                (None, _) => {
+                    builder.push_null();
+                    true
+                }
+                (Some(Owned::Integer(value)), LogicalType::Bool) => builder.push_bool(*value != 0),
+                (Some(Owned::Integer(value)), _) => builder.push_i64(*value),
+                (Some(Owned::Real(value)), _) => builder.push_f64(*value),
+                (Some(Owned::Text(bytes) | Owned::Blob(bytes)), _) => builder.push_bytes(bytes),
+            };
+            if !fits {
+                return Err(query::Error::Decline("a value of another type"));
+            }
+        }
+        Ok(builder.finish(&|_, _, _| Box::default()))
+    }
+
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Reals, or one for all rows.
+enum Reals<'v> {
+    Each(&'v [f64]),
+    One(f64),
+}
+
+fn reals(vector: &Vector) -> Option<Reals<'_>> {
+    match &vector.values {
+        Values::Float64(values) => Some(Reals::Each(values)),
+        Values::Constant(one, _) => match &one.values {
+            Values::Float64(values) => values.first().map(|&value| Reals::One(value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The rows in which both have a value.
+fn validity(vectors: &[Arc<Vector>], rows: usize) -> Option<Bitmap> {
+    let is_whole = |vector: &Vector| {
+        vector.validity.is_none()
+            && !matches!(&vector.values, Values::Constant(one, _) if one.validity.is_some())
+    };
+    if vectors.iter().all(|vector| is_whole(vector)) {
+        return None;
+    }
+    let mut valid = Bitmap::filled(rows, true);
+    for row in 0..rows {
+        if vectors.iter().any(|vector| value_at(vector, row) == Value::Null) {
+            valid.set(row, false);
+        }
+    }
+    Some(valid)
+}
+
+fn combined(a: &Reals<'_>, b: &Reals<'_>, rows: usize, of: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    match (a, b) {
+        (Reals::Each(a), Reals::Each(b)) => a.iter().zip(*b).map(|(&a, &b)| of(a, b)).collect(),
+        (Reals::Each(a), Reals::One(b)) => a.iter().map(|&a| of(a, *b)).collect(),
+        (Reals::One(a), Reals::Each(b)) => b.iter().map(|&b| of(*a, b)).collect(),
+        (Reals::One(a), Reals::One(b)) => vec![of(*a, *b); rows],
+    }
+}
+
+impl HostFunction for RealOperator {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
+        let mistyped = query::Error::Decline("arithmetic of something else than reals");
+        let [a, b] = arguments else { return Err(mistyped) };
+        let (Some(left), Some(right)) = (reals(a), reals(b)) else { return Err(mistyped) };
+        let values = match self {
+            Self::Add => combined(&left, &right, rows, |a, b| a + b),
+            Self::Subtract => combined(&left, &right, rows, |a, b| a - b),
+            Self::Multiply => combined(&left, &right, rows, |a, b| a * b),
+            Self::Divide => combined(&left, &right, rows, |a, b| if b == 0.0 { f64::NAN } else { a / b }),
+        };
+        let mut valid = validity(arguments, rows);
+        if values.iter().any(|value| value.is_nan()) {
+            let bits = valid.get_or_insert_with(|| Bitmap::filled(rows, true));
+            for (row, value) in values.iter().enumerate() {
+                if value.is_nan() {
+                    bits.set(row, false);
+                }
+            }
+        }
+        Ok(Vector { logical: LogicalType::Float64, validity: valid, values: Values::Float64(values) })
+    }
+
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl HostFunction for IsFraction {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
+        let mistyped = query::Error::Decline("a fraction of something else than a real");
+        let [argument] = arguments else { return Err(mistyped) };
+        let mut bits = Bitmap::filled(rows, false);
+        let is_fraction = |value: f64| whole(value).is_none();
+        match reals(argument).ok_or(mistyped)? {
+            Reals::One(value) => bits = Bitmap::filled(rows, is_fraction(value)),
+            Reals::Each(values) => {
+                for (row, &value) in values.iter().enumerate() {
+                    if is_fraction(value) {
+                        bits.set(row, true);
+                    }
+                }
+            }
+        }
+        Ok(Vector {
+            logical: LogicalType::Bool,
+            validity: validity(arguments, rows),
+            values: Values::Bool(bits),
+        })
+    }
+
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &str {
+        "is_fraction"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
