@@ -100,8 +100,8 @@ GROUP BY l_shipmode ORDER BY l_shipmode;
 
 -- T13: distribution of customers, ordered by 2
 SELECT c_count, count(*) AS custdist
-FROM (SELECT c_custkey, count(o_orderkey) FROM customer
-      LEFT JOIN orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%special%requests%' GROUP BY c_custkey) AS c_orders (c_custkey, c_count)
+FROM (SELECT c_custkey, count(o_orderkey) AS c_count FROM customer
+      LEFT JOIN orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%special%requests%' GROUP BY c_custkey) AS c_orders
 GROUP BY c_count ORDER BY custdist DESC, c_count DESC;
 
 -- T14: effect of promotions

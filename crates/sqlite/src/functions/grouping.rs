@@ -124,7 +124,11 @@ impl Question {
                 if own.logical() == LogicalType::Int64 { LogicalType::Numeric } else { own.logical() };
             let fraction = types.iter().position(|other| other.is_fraction && other.place == own.place);
             let count = add(AggregateFunction::Count, Some(column), LogicalType::Int64);
-            let sum = wanted.sum.then(|| add(AggregateFunction::Sum, Some(column), sum_type));
+            let sum_of = match sum_type {
+                LogicalType::Float64 => AggregateFunction::PreciseSum,
+                _ => AggregateFunction::Sum,
+            };
+            let sum = wanted.sum.then(|| add(sum_of, Some(column), sum_type));
             let reals = fraction
                 .filter(|_| wanted.sum)
                 .map(|at| add(AggregateFunction::Sum, Some(at), LogicalType::Numeric));

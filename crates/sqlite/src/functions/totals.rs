@@ -10,8 +10,9 @@ pub struct Totals {
     pub count: i64,
     /// The sum of integers, exactly.
     integers: i128,
-    /// The sum of reals.
+    /// The sum of reals, and of the rounding errors made on the way (see `query`'s precise sums).
     reals: f64,
+    errors: f64,
     /// Some value was not an integer.
     has_real: bool,
     /// The least value.
@@ -41,7 +42,7 @@ impl Totals {
     ) -> Self {
         let (least, greatest) = bounds;
         let (has_real, reals) = (reals.is_some(), reals.unwrap_or_default());
-        Self { count, integers, reals, has_real, least, greatest }
+        Self { count, integers, reals, errors: 0.0, has_real, least, greatest }
     }
 
     /// Takes a value.
@@ -54,7 +55,10 @@ impl Totals {
             match number(value) {
                 Value::Integer(integer) => self.integers += i128::from(integer),
                 Value::Real(real) => {
-                    self.reals += real;
+                    let sum = self.reals + real;
+                    let part = sum - self.reals;
+                    self.errors += (self.reals - (sum - part)) + (real - part);
+                    self.reals = sum;
                     self.has_real = true;
                 }
                 _ => self.has_real = true,
@@ -107,7 +111,8 @@ impl Totals {
 
     #[allow(clippy::cast_precision_loss)]
     fn real_sum(&self) -> f64 {
-        self.reals + self.integers as f64
+        let reals = if self.errors.is_finite() { self.reals + self.errors } else { self.reals };
+        reals + self.integers as f64
     }
 }
 

@@ -335,7 +335,7 @@ impl<'b> Planner<'b> {
         argument: Typed,
         add: &mut dyn FnMut(&mut Self, Aggregate, Class) -> Expression,
     ) -> Result<Typed> {
-        use AggregateFunction::{BoolOr, Sum};
+        use AggregateFunction::{BoolOr, PreciseSum, Sum};
         Ok(match argument.class.clone() {
             Class::Integer => {
                 let exact =
@@ -346,7 +346,7 @@ impl<'b> Planner<'b> {
             Class::Number(is_real) => {
                 let sum = add(
                     self,
-                    aggregate(Sum, vec![argument.value.clone()], LogicalType::Float64),
+                    aggregate(PreciseSum, vec![argument.value.clone()], LogicalType::Float64),
                     Class::Real,
                 );
                 // Of rows that count: a NULL has no class.
@@ -358,7 +358,8 @@ impl<'b> Planner<'b> {
                 Typed::new(sum, Class::Number(Box::new(some)))
             }
             class => {
-                let sum = add(self, aggregate(Sum, vec![argument.value], LogicalType::Float64), Class::Real);
+                let sum =
+                    add(self, aggregate(PreciseSum, vec![argument.value], LogicalType::Float64), Class::Real);
                 debug_assert_eq!(class, Class::Real);
                 Typed::new(sum, Class::Real)
             }
@@ -370,14 +371,14 @@ impl<'b> Planner<'b> {
         argument: Typed,
         add: &mut dyn FnMut(&mut Self, Aggregate, Class) -> Expression,
     ) -> Expression {
-        use AggregateFunction::Sum;
+        use AggregateFunction::{PreciseSum, Sum};
         match argument.class {
             Class::Integer => {
                 let exact =
                     add(self, aggregate(Sum, vec![argument.value], LogicalType::Numeric), Class::Null);
                 call(Function::Cast(LogicalType::Float64), vec![exact], LogicalType::Float64)
             }
-            _ => add(self, aggregate(Sum, vec![argument.value], LogicalType::Float64), Class::Real),
+            _ => add(self, aggregate(PreciseSum, vec![argument.value], LogicalType::Float64), Class::Real),
         }
     }
 }

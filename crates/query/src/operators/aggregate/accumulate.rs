@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use vector::{Bitmap, LogicalType, Vector};
 
-use super::{boolean, count, extreme, first, float_sum, regression, sum, variance};
+use super::{boolean, count, extreme, first, float_sum, precise_sum, regression, sum, variance};
 use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Result};
 
 /// Which group each row of a batch is in.
@@ -81,6 +81,7 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
         (F::Sum | F::Avg, Some(logical @ (T::Float32 | T::Float64))) => {
             Box::new(float_sum::FloatSum::new(aggregate.function, logical))
         }
+        (F::PreciseSum, Some(T::Float64)) => Box::new(precise_sum::PreciseSum::default()),
         (F::Min | F::Max, Some(logical)) => {
             extreme::make(matches!(aggregate.function, F::Max), logical, &aggregate.order)?
         }

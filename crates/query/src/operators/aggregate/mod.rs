@@ -18,6 +18,7 @@ mod ordered;
 mod output;
 mod partitioned;
 mod percentile;
+mod precise_sum;
 mod regression;
 pub(super) mod results;
 mod sets;
