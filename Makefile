@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-encodings clean
+.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -140,6 +140,9 @@ bench-plans: ## which questions of the benchmarks are vectorised on this major v
 
 bench-sqlite: ## columnar tables of SQLite beside plain tables and DuckDB, the seed's questions (ROWS, RUNS, WIDE=1)
 	scripts/bench.sh sqlite
+
+bench-sqlite-tpch: ## TPC-H's queries in columnar_query beside DuckDB (SF, RUNS, QUERIES, THREADS, PLAIN=1, FRESH=1)
+	scripts/bench.sh sqlite-tpch
 
 bench-encodings: ## size and decode speed of each encoding
 	scripts/bench.sh encodings

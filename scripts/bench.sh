@@ -2,7 +2,7 @@
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench,
 # or to target/pgN/bench on a server of another major version than 15.
 # Usage: scripts/bench.sh
-# [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings|sqlite]
+# [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings|sqlite|sqlite-tpch]
 # Default: all, which is sizes and events, then open-scan. What each takes from the environment is said at its
 # top: bench/events.py, tpch.py, clickbench.py, device.py, majors.py, small.py, cold_changes.py, oltp.py,
 # packing.py, loads.py, open_scan.py, plans.py, uint8.py, sqlite.py. PROFILE=dev takes the quick build.
@@ -56,6 +56,13 @@ cold) in_server cold_changes.py ;;
 oltp) in_server oltp.py ;;
 uint8) in_server uint8.py numpy pyarrow ;;
 packing) in_server packing.py ;;
+sqlite-tpch)
+    "$ROOT/scripts/venv.sh" apsw duckdb tpchgen-cli
+    find_cargo
+    (cd "$ROOT" && cargo build --locked --release -p colonnade_sqlite)
+    mkdir -p "$TARGET/bench"
+    "$TARGET/venv/bin/python" "$ROOT/bench/sqlite_tpch.py" "$TARGET/release/libcolonnade_sqlite.so" "$TARGET/bench/sqlite-tpch.json"
+    ;;
 sqlite)
     say "building the extension for SQLite (release profile)"
     (cd "$ROOT" && cargo build --locked --release -p colonnade_sqlite)
@@ -68,5 +75,5 @@ encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings|sqlite]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|packing|loads|plans|uint8|encodings|sqlite|sqlite-tpch]" ;;
 esac

@@ -25,10 +25,18 @@ def definitions():
     return {table: " ".join(found[table].replace(" date ", " text ").split()) for table in TABLES}
 
 
+def command(table, scale):
+    return [ROOT / "target" / "venv" / "bin" / "tpchgen-cli", "csv", "-s", str(scale), "--tables", table, "--stdout"]
+
+
+def write_csv(table, scale, out):
+    """Writes a table as CSV, with names of columns in the first line."""
+    subprocess.run(command(table, scale), stdout=out, check=True)
+
+
 def rows(table, scale):
     """The rows of a table as texts, for a scale factor."""
-    program = ROOT / "target" / "venv" / "bin" / "tpchgen-cli"
-    process = subprocess.Popen([program, "csv", "-s", str(scale), "--tables", table, "--stdout"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(table, scale), stdout=subprocess.PIPE, text=True)
     reader = csv.reader(process.stdout)
     next(reader)
     yield from reader

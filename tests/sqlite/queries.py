@@ -97,6 +97,8 @@ SELECT DISTINCT name, k > 3 FROM t
 SELECT * FROM d
 SELECT d.*, k + 1 FROM d
 SELECT id AS i, k AS i FROM t WHERE i < 5
+SELECT id, strftime('%Y-%m', day), date(day, '+1 month'), julianday(day), printf('%05d', id), round(amount, 1), hex(name), typeof(k) FROM t
+SELECT strftime('%Y', day) AS year, count(*) FROM t WHERE date(day, '-1 day') < '2024-12-01' GROUP BY year
 SELECT unicode(name), octet_length(name) FROM t WHERE id < 3
 SELECT id, big, big + 1, big - 9007199254740992 FROM t
 """.strip().splitlines()
@@ -241,7 +243,7 @@ ERRORS = [
     ("WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 3) SELECT i FROM r", "WITH RECURSIVE"),
     ("SELECT name, id, max(id) FROM t GROUP BY name", "neither grouped nor aggregated"),
     ("SELECT sum(big * big) FROM t", "integer overflow"),
-    ("SELECT soundex(name), printf('%d', id) FROM t", "printf|soundex"),
+    ("SELECT json_extract(name, '$.x') FROM t", "the function json_extract"),
     ("SELECT sum(name) FROM t", "sum of text"),
     ("SELECT id FROM t FULL JOIN d ON t.k = d.k", "FULL JOIN"),
 ]

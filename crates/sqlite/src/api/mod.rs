@@ -10,6 +10,7 @@ mod error;
 mod function;
 mod index_info;
 mod module;
+mod pinned;
 pub mod raw;
 mod value;
 
@@ -18,6 +19,7 @@ pub use error::{Error, Result};
 pub use function::Function;
 pub use index_info::{Constraint, IndexInfo, Operator};
 pub use module::{Change, Cursor, StoredTable, Table};
+pub use pinned::Pinned;
 pub use value::{Argument, Context, Value};
 
 use std::ffi::c_int;

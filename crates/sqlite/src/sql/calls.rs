@@ -283,11 +283,6 @@ impl Planner<'_> {
         }
         Ok(text_of(Function::Concat, texts))
     }
-
-    /// A function of SQLite's that the engine has not.
-    fn by_name(&mut self, name: &str, _arguments: &[Typed]) -> Result<Typed> {
-        Err(unsupported(&format!("the function {name} of such values")))
-    }
 }
 
 fn integer_of(function: Function, text: &Typed) -> Typed {

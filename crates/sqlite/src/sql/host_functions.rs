@@ -41,7 +41,8 @@ pub enum RealOperator {
 /// for all others.
 pub struct IsFraction;
 
-fn value_at<'v>(vector: &'v Vector, row: usize) -> Value<'v> {
+/// The value of a row.
+pub fn value_at<'v>(vector: &'v Vector, row: usize) -> Value<'v> {
     let (vector, row) = match &vector.values {
         Values::Constant(one, _) => (one.as_ref(), 0),
         _ => (vector, row),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use query::{Expression, HostFunction, Plan, Source};
 use vector::LogicalType;
 
+use super::asked;
 use super::host_functions::{Body, IsFraction, RealOperator, RowFunction};
 use super::names::Scope;
 use super::output::{Rows, layout};
@@ -249,6 +250,22 @@ impl<'b> Planner<'b> {
     ) -> Expression {
         let function = self.shared(name.into(), || Arc::new(RowFunction { name, result, body }));
         Expression::Host { function, arguments, result }
+    }
+
+    /// A function that SQLite computes.
+    pub fn asked_function(
+        &mut self,
+        db: Connection,
+        name: &str,
+        text: &str,
+        result: LogicalType,
+    ) -> Result<Arc<dyn HostFunction>> {
+        if let Some(known) = self.shared.get(text) {
+            return Ok(Arc::clone(known));
+        }
+        let function = asked::function(db, name, text, result)?;
+        self.shared.insert(text.into(), Arc::clone(&function));
+        Ok(function)
     }
 
     /// Arithmetic of reals.
