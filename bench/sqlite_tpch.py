@@ -1,10 +1,10 @@
 """TPC-H in SQLite: columnar_query on columnar tables beside DuckDB, answers compared.
 
-Called by scripts/bench.sh sqlite-tpch. SF (1) is the scale factor, RUNS (5) the timed runs of each query after
-one to warm up, QUERIES="T1 T6" asks only those, THREADS (1) is for both, PLAIN=1 loads plain tables as well and
-compares with these. Both get the same rows in the same order. Times are CPU time of this process and its
-threads with one thread, else the clock's; the engines take turns. Databases are kept in target/bench and made
-anew with FRESH=1.
+Called by scripts/bench.sh sqlite-tpch. SF (1) is the scale factor, RUNS (5) the timed runs of each query
+after one to warm up, QUERIES="T1 T6" asks only those, THREADS (1) is for both, PLAIN=1 loads plain tables as
+well and compares with these. Both get the same rows in the same order. Times are CPU time of this process and
+its threads with one thread, else the clock's; the engines take turns. Databases are kept in target/bench and
+made anew with FRESH=1.
 """
 
 import json
@@ -62,9 +62,7 @@ def load(path, table_sql):
 
 def load_duckdb(path):
     db = duckdb.connect(str(path))
-    for statement in (sqlite_tpch.SQL / "tpch.sql").read_text().split(";"):
-        if "CREATE TABLE" in statement:
-            db.execute(statement)
+    db.execute((sqlite_tpch.SQL / "tpch.sql").read_text())
     for table in sqlite_tpch.TABLES:
         file = FOLDER / f"{table}.csv"
         with open(file, "w", encoding="utf-8") as out:

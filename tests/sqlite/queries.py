@@ -256,7 +256,7 @@ def near(a, b):
 
 
 def key(row):
-    return [(type(value).__name__ if value is not None else "", f"{value:.6g}" if isinstance(value, float) else str(value)) for value in row]
+    return [(type(value).__name__ if value is not None else "", f"{value:.12g}" if isinstance(value, float) else str(value)) for value in row]
 
 
 def same(plain, columnar, ordered):

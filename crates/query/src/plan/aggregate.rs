@@ -64,8 +64,8 @@ pub enum AggregateFunction {
     /// Int16, Int32 -> Int64 (overflow is an error); Int64 -> Numeric; Numeric -> Numeric (greatest display
     /// scale); floats -> the same float.
     Sum,
-    /// Float64 -> Float64, with the rounding errors of additions put in at the end: hardly any order of values
-    /// changes the result. NULL where that is no number.
+    /// Float64 -> Float64, with the rounding errors of additions put in at the end: hardly any order of
+    /// values changes the result. NULL where that is no number.
     PreciseSum,
     /// Integers and Numeric -> Numeric with the server's display scale; floats -> Float64.
     Avg,

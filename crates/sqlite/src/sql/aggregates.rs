@@ -284,7 +284,7 @@ impl<'b> Planner<'b> {
                     Class::Number(_) => Class::Number(Box::new(self.is_fraction(best.clone()))),
                     class => class.clone(),
                 };
-                Ok(Typed { value: best, class, ..argument })
+                Ok(Typed::new(best, class))
             }
             "group_concat" | "string_agg" => {
                 if !is_text {

@@ -59,7 +59,7 @@ impl Planner<'_> {
             (a, b) => Expression::Or(vec![a, b]),
         };
         let (x, y) = (a.real(), b.real());
-        let mut value = self.real_arithmetic(real_operator, x, y);
+        let mut value = self.number_arithmetic(real_operator, x, y, is_real.clone());
         if operator == Operator::Divide {
             let cut = call(Function::Truncate, vec![value.clone()], LogicalType::Float64);
             let branches = vec![(is_real.clone(), value)];

@@ -165,7 +165,7 @@ impl<'b> Planner<'b> {
         }
         let bound = self.bind(inner, frame)?;
         match operator {
-            UnaryOperator::Positive => Ok(bound),
+            UnaryOperator::Positive => Ok(bound.with_affinity(None)),
             UnaryOperator::Not => match self.folded("NOT ?1", &[&bound])? {
                 Some(known) => Ok(known),
                 None => Ok(negated(bound.condition()?, true)),

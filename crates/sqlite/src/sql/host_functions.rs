@@ -3,13 +3,13 @@
 //! They run on any thread and ask SQLite nothing. NULL in any argument gives NULL.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use query::{HostFunction, Result};
+use query::{Expression, HostFunction, Result};
 use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
 
 use crate::api::Value;
-use crate::values::{Owned, whole};
+use crate::values::{Owned, as_real, whole};
 
 /// Computes one value. None is NULL.
 pub type Body = fn(&[Value<'_>]) -> Option<Owned>;
@@ -35,6 +35,23 @@ pub enum RealOperator {
     Multiply,
     /// `/`
     Divide,
+}
+
+/// The same of numbers that are held as reals; the third argument says which results are reals. All others
+/// are integers, which must be reals without loss.
+pub struct NumberOperator(pub RealOperator);
+
+/// Integers below this size are reals without loss, and no other integer becomes such a real.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Integers as reals, where none loses anything.
+struct ExactReal;
+
+/// Integers as reals, to stand beside reals in one column.
+pub fn exact_real(integers: Expression) -> Expression {
+    static FUNCTION: LazyLock<Arc<ExactReal>> = LazyLock::new(|| Arc::new(ExactReal));
+    let function: Arc<dyn HostFunction> = Arc::clone(&*FUNCTION) as _;
+    Expression::Host { function, arguments: vec![integers], result: LogicalType::Float64 }
 }
 
 /// Which of the reals are not whole numbers that fit an integer: a column of numeric affinity has integers
@@ -184,6 +201,90 @@ impl HostFunction for RealOperator {
             Self::Multiply => "*",
             Self::Divide => "/",
         }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl HostFunction for NumberOperator {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
+        let mistyped = query::Error::Decline("arithmetic of something else than numbers");
+        let [a, b, is_real] = arguments else { return Err(mistyped) };
+        let result = self.0.call(&[Arc::clone(a), Arc::clone(b)], rows)?;
+        let (Some(left), Some(right), Values::Float64(values)) = (reals(a), reals(b), &result.values) else {
+            return Err(mistyped);
+        };
+        let at = |values: &Reals<'_>, row: usize| match values {
+            Reals::Each(values) => values.get(row).copied().unwrap_or_default(),
+            Reals::One(value) => *value,
+        };
+        // A result that is too great, or of something too great, is looked at more closely.
+        let is_great = |row: usize, value: f64| {
+            (value.abs() >= EXACT) | (at(&left, row).abs() >= EXACT) | (at(&right, row).abs() >= EXACT)
+        };
+        for (row, &value) in values.iter().enumerate() {
+            if is_great(row, value) && result.is_valid(row) && value_at(is_real, row) == Value::Integer(0) {
+                return Err(query::Error::Decline("integers of more than 53 bits beside reals"));
+            }
+        }
+        Ok(result)
+    }
+
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
+    fn can_decline(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl HostFunction for ExactReal {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
+        let mut builder = VectorBuilder::new(LogicalType::Float64);
+        let Some(argument) = arguments.first() else { return Err(query::Error::Decline("no argument")) };
+        for row in 0..rows {
+            match value_at(argument, row) {
+                Value::Integer(integer) if as_real(integer).abs() < EXACT => {
+                    builder.push_f64(as_real(integer));
+                }
+                Value::Integer(_) => {
+                    return Err(query::Error::Decline("integers of more than 53 bits beside reals"));
+                }
+                _ => builder.push_null(),
+            }
+        }
+        Ok(builder.finish(&|_, _, _| Box::default()))
+    }
+
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
+    fn can_decline(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &str {
+        "real"
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,8 +1,8 @@
 //! Whole queries in the vectorised engine: from the text of a SELECT to a plan.
 //!
 //! - `statement`: the text, asked of SQLite and parsed
-//! - `typed`: expressions with the class of their values; `host_functions`: functions that the engine has not;
-//!   `asked`: those that SQLite computes itself
+//! - `typed`: expressions with the class of their values; `host_functions`: functions that the engine has
+//!   not; `asked`: those that SQLite computes itself
 //! - `planner`: columns by number, and parts of a plan; `names`: what a name stands for
 //! - `expressions`, `compare`, `arithmetic`, `calls`, `glob`: expressions as SQLite computes them
 //! - `frame`: what one SELECT is made of; `from`: its tables; `plain`: tables that are not columnar

@@ -12,7 +12,7 @@ use query::{Expression, HostFunction, Plan, Source};
 use vector::LogicalType;
 
 use super::asked;
-use super::host_functions::{Body, IsFraction, RealOperator, RowFunction};
+use super::host_functions::{Body, IsFraction, NumberOperator, RealOperator, RowFunction};
 use super::names::Scope;
 use super::output::{Rows, layout};
 use super::typed::{Class, Typed, unsupported};
@@ -272,6 +272,18 @@ impl<'b> Planner<'b> {
     pub fn real_arithmetic(&mut self, operator: RealOperator, a: Expression, b: Expression) -> Expression {
         let function = self.shared(format!("{operator:?}"), || Arc::new(operator));
         Expression::Host { function, arguments: vec![a, b], result: LogicalType::Float64 }
+    }
+
+    /// Arithmetic of numbers, of which `is_real` says where the result is a real.
+    pub fn number_arithmetic(
+        &mut self,
+        operator: RealOperator,
+        a: Expression,
+        b: Expression,
+        is_real: Expression,
+    ) -> Expression {
+        let function = self.shared(format!("number {operator:?}"), || Arc::new(NumberOperator(operator)));
+        Expression::Host { function, arguments: vec![a, b, is_real], result: LogicalType::Float64 }
     }
 
     /// Which reals of a column of numeric affinity are no integers.

@@ -238,7 +238,7 @@ impl<'b> Planner<'b> {
             if bound.class == Class::Text && bound.collation.0 != Collation::Binary {
                 return Err(unsupported("GROUP BY with another collation than BINARY"));
             }
-            if keys.iter().any(|(known, _)| *known == bound.value) || bound.known().is_some() {
+            if keys.iter().any(|(known, _)| *known == bound.value) {
                 continue;
             }
             let id = self.new_column(&bound);

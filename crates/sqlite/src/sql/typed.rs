@@ -9,6 +9,7 @@ use std::sync::Arc;
 use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, VectorBuilder};
 
+use super::host_functions::exact_real;
 use crate::api::{Error, Result, Value};
 use crate::values::{Affinity, Collation, Owned};
 
@@ -245,11 +246,17 @@ pub fn united(parts: Vec<Typed>) -> Result<(Class, Vec<Expression>, Option<Vec<E
     let logical = class.logical();
     let value = |part: Typed| match (&class, &part.class) {
         (_, Class::Null) => null_of(logical),
+        (Class::Number(_), Class::Integer) if !is_small(&part) => exact_real(part.value),
         (Class::Number(_), _) => part.real(),
         _ => part.value,
     };
     let values = parts.into_iter().map(value).collect();
     Ok((class, values, flags))
+}
+
+/// Whether a value is a constant that is a real without loss.
+fn is_small(integer: &Typed) -> bool {
+    matches!(integer.known(), Some(Some(Owned::Integer(value))) if value.unsigned_abs() < 1 << 53)
 }
 
 /// What the engine cannot do as SQLite does it.
