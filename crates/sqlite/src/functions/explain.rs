@@ -3,7 +3,7 @@
 use super::query::described;
 use super::row_function::{Row, RowFunction};
 use crate::api::{Argument, Connection, Context, Error, Result, Value};
-use crate::sql::Prepared;
+use crate::sql::Query;
 use crate::table::Tables;
 use crate::values::Owned;
 use std::rc::Rc;
@@ -40,8 +40,7 @@ fn compute(
     given: &[Argument<'_>],
 ) -> Result<Vec<Row>> {
     let (described, parameters) = described(db, given)?;
-    let prepared = Prepared::new(db, tables, &described, parameters)?;
-    let lines = prepared.explain(db, tables.threads())?;
+    let lines = Query { db, tables, described: &described, parameters }.explain()?;
     Ok(lines.into_iter().map(|line| vec![Owned::of(Value::Text(line.as_bytes()))]).collect())
 }
 

@@ -13,7 +13,7 @@ use crate::api::{
     Argument, Connection, Context, Cursor, Error, IndexInfo, Operator, Result, Table, Value, raw,
 };
 use crate::declaration::quoted;
-use crate::sql::{Described, Prepared, Results, Rows};
+use crate::sql::{Described, Query, Results, Rows};
 use crate::table::Tables;
 use crate::values::Owned;
 
@@ -204,8 +204,8 @@ impl Cursor for QueryCursor {
                  query a name with CREATE VIRTUAL TABLE temp.q USING columnar_query('...')"
             )));
         }
-        let prepared = Prepared::new(table.db, &table.tables, &described, parameters)?;
-        self.results = Some(prepared.start(table.db, table.tables.threads())?);
+        let query = Query { db: table.db, tables: &table.tables, described: &described, parameters };
+        self.results = Some(query.start()?);
         self.fill()
     }
 

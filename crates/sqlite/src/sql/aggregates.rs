@@ -7,7 +7,7 @@ use vector::{CompareOp, LogicalType};
 use super::expressions::branches;
 use super::frame::Frame;
 use super::names::{Meaning, unquoted};
-use super::planner::{Id, Planner};
+use super::planner::{Id, Planner, UnsettledSum};
 use super::typed::{Class, Typed, call, constant, unsupported};
 use crate::api::{Result, Value};
 use crate::values::Collation;
@@ -284,7 +284,7 @@ impl<'b> Planner<'b> {
                     Class::Number(_) => Class::Number(Box::new(self.is_fraction(best.clone()))),
                     class => class.clone(),
                 };
-                Ok(Typed::new(best, class))
+                Ok(Typed::new(best, class).within(argument.limit))
             }
             "group_concat" | "string_agg" => {
                 if !is_text {
@@ -335,7 +335,7 @@ impl<'b> Planner<'b> {
         argument: Typed,
         add: &mut dyn FnMut(&mut Self, Aggregate, Class) -> Expression,
     ) -> Result<Typed> {
-        use AggregateFunction::{BoolOr, PreciseSum, Sum};
+        use AggregateFunction::{AnyFraction, BoolOr, PreciseSum, Sum};
         Ok(match argument.class.clone() {
             Class::Integer => {
                 let exact =
@@ -343,18 +343,26 @@ impl<'b> Planner<'b> {
                 let narrow = call(Function::Cast(LogicalType::Int64), vec![exact], LogicalType::Int64);
                 Typed::new(narrow, Class::Integer)
             }
-            Class::Number(is_real) => {
+            Class::Number(ref is_real) => {
                 let sum = add(
                     self,
                     aggregate(PreciseSum, vec![argument.value.clone()], LogicalType::Float64),
                     Class::Real,
                 );
+                if argument.tells_class() {
+                    let wanted = aggregate(AnyFraction, vec![argument.value], LogicalType::Bool);
+                    let some = add(self, wanted, Class::Truth);
+                    return Ok(Typed::new(sum, Class::Number(Box::new(some))));
+                }
                 // Of rows that count: a NULL has no class.
                 let counted = Expression::And(vec![
-                    *is_real,
-                    Expression::Not(Box::new(Expression::IsNull(Box::new(argument.value)))),
+                    (**is_real).clone(),
+                    Expression::Not(Box::new(Expression::IsNull(Box::new(argument.value.clone())))),
                 ]);
                 let some = add(self, aggregate(BoolOr, vec![counted], LogicalType::Bool), Class::Truth);
+                if let (Expression::Column(flag), Expression::Column(sum)) = (&some, &sum) {
+                    self.sums.push(UnsettledSum { flag: *flag, sum: *sum, argument: argument.value });
+                }
                 Typed::new(sum, Class::Number(Box::new(some)))
             }
             class => {

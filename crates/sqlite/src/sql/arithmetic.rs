@@ -10,7 +10,7 @@ use vector::{CompareOp, LogicalType};
 use super::expressions::integer;
 use super::host_functions::RealOperator;
 use super::planner::Planner;
-use super::typed::{Class, Typed, call, null_of, truth, unsupported};
+use super::typed::{Class, EXACT, Typed, call, null_of, truth, unsupported};
 use crate::api::{Result, Value};
 use crate::values::Owned;
 
@@ -34,8 +34,13 @@ impl Planner<'_> {
         if !a.class.is_number() || !b.class.is_number() {
             return Err(unsupported("arithmetic with text: CAST it to INTEGER or REAL"));
         }
+        let limit = match (operator, a.limit, b.limit) {
+            (Operator::Add | Operator::Subtract, Some(a), Some(b)) => Some(a + b),
+            (Operator::Multiply, Some(a), Some(b)) => Some(a * b),
+            _ => None,
+        };
         if a.class == Class::Integer && b.class == Class::Integer {
-            return Ok(Typed::new(integers(operator, a.value, b.value), Class::Integer));
+            return Ok(Typed::new(integers(operator, a.value, b.value), Class::Integer).within(limit));
         }
         if operator == Operator::Modulus {
             return Err(unsupported("% with reals: CAST them to INTEGER"));
@@ -50,7 +55,7 @@ impl Planner<'_> {
         let is_real_for_sure = a.class == Class::Real || b.class == Class::Real;
         if is_real_for_sure {
             let value = self.real_arithmetic(real_operator, a.real(), b.real());
-            return Ok(Typed::new(value, Class::Real));
+            return Ok(Typed::new(value, Class::Real).within(limit));
         }
         // Of two integers the result is an integer, and a quotient is cut.
         let is_real = match flags {
@@ -58,15 +63,21 @@ impl Planner<'_> {
             (other, flag) if other == truth(false) => flag,
             (a, b) => Expression::Or(vec![a, b]),
         };
+        let is_exact = a.is_exact()
+            && b.is_exact()
+            && (operator == Operator::Divide || limit.is_some_and(|limit| limit < EXACT));
         let (x, y) = (a.real(), b.real());
-        let mut value = self.number_arithmetic(real_operator, x, y, is_real.clone());
+        let mut value = match is_exact {
+            true => self.real_arithmetic(real_operator, x, y),
+            false => self.number_arithmetic(real_operator, x, y, is_real.clone()),
+        };
         if operator == Operator::Divide {
             let cut = call(Function::Truncate, vec![value.clone()], LogicalType::Float64);
             let branches = vec![(is_real.clone(), value)];
             value =
                 Expression::Case { branches, otherwise: Some(Box::new(cut)), result: LogicalType::Float64 };
         }
-        Ok(Typed::new(value, Class::Number(Box::new(is_real))))
+        Ok(Typed::new(value, Class::Number(Box::new(is_real))).within(limit))
     }
 
     /// `&`, `|`, `<<` and `>>`.

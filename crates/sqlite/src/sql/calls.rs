@@ -3,7 +3,7 @@
 use query::{CaseRule, Expression, Function};
 use vector::LogicalType;
 
-use super::expressions::{branches, negated};
+use super::expressions::{branches, limit_of, negated};
 use super::planner::Planner;
 use super::typed::{Class, Typed, call, constant, int32, united, unsupported, widened};
 use crate::api::{Result, Value};
@@ -101,16 +101,17 @@ impl Planner<'_> {
             .iter()
             .map(|argument| negated(Expression::IsNull(Box::new(argument.value.clone())), true).value);
         let conditions: Vec<Expression> = conditions.collect();
+        let limit = limit_of(&arguments);
         let (class, values, flags) = united(arguments)?;
         match flags {
             None if class == Class::Null => Ok(Typed::null()),
-            None => Ok(Typed::new(Expression::Coalesce(values), class)),
+            None => Ok(Typed::new(Expression::Coalesce(values), class).within(limit)),
             Some(mut flags) => {
                 let otherwise = flags.pop().map(Box::new);
                 let chosen = conditions.into_iter().zip(flags).collect();
                 let result = LogicalType::Bool;
                 let is_real = Expression::Case { branches: chosen, otherwise, result };
-                Ok(Typed::new(Expression::Coalesce(values), Class::Number(Box::new(is_real))))
+                Ok(Typed::new(Expression::Coalesce(values), Class::Number(Box::new(is_real))).within(limit))
             }
         }
     }
@@ -182,7 +183,10 @@ impl Planner<'_> {
         match value.class {
             Class::Null => Ok(Typed::null()),
             Class::Text => Err(unsupported("abs of text")),
-            class => Ok(Typed::new(call(Function::Absolute, vec![value.value], logical), class)),
+            class => {
+                Ok(Typed::new(call(Function::Absolute, vec![value.value], logical), class)
+                    .within(value.limit))
+            }
         }
     }
 

@@ -111,6 +111,9 @@ impl Planner<'_> {
         {
             return Ok(compared(op, constant(Value::Real(as_real(integer))), b.value));
         }
+        if a.is_exact() {
+            return Ok(compared(op, a.real(), b.value));
+        }
         let order = |values: &[Value<'_>]| match values {
             [Value::Integer(a), Value::Real(b)] => Some(Owned::Integer(integer_to_real(*a, *b) as i64)),
             _ => None,

@@ -374,6 +374,7 @@ pub fn negated(condition: Expression, not: bool) -> Typed {
 
 /// The value that belongs to the first condition that holds; the last value if none does.
 pub fn branches(conditions: Vec<Expression>, values: Vec<Typed>) -> Result<Typed> {
+    let limit = limit_of(&values);
     let (class, values, flags) = united(values)?;
     let logical = class.logical();
     let choose = |mut values: Vec<Expression>, result: LogicalType| {
@@ -388,8 +389,14 @@ pub fn branches(conditions: Vec<Expression>, values: Vec<Typed>) -> Result<Typed
     };
     Ok(match class {
         Class::Null => Typed::null(),
-        class => Typed::new(value, class),
+        class => Typed::new(value, class).within(limit),
     })
+}
+
+/// The limit of values that are one column.
+pub fn limit_of(values: &[Typed]) -> Option<f64> {
+    let numbers = values.iter().filter(|value| value.class != Class::Null);
+    numbers.map(|value| value.limit).try_fold(0.0, |most: f64, limit| Some(most.max(limit?)))
 }
 
 /// NULL where an expression is, else what is given.

@@ -10,16 +10,13 @@ use vector::CompareOp;
 
 use super::frame::{Frame, Outer};
 use super::names::{Reference, Visible, unquoted};
-use super::plain;
 use super::planner::{Estimate, Id, Node, Planner};
 use super::typed::{Class, Typed, unsupported};
+use super::{plain, statistics};
 use crate::api::Result;
 use crate::engine::ColumnType;
-use crate::storage::Storage;
 use crate::table::{TableState, resolve};
 use crate::values::{Affinity, Collation, Kind};
-use stripe::Summary;
-use vector::Scalar;
 
 /// A query that WITH names, and what was known where it stands.
 #[derive(Clone)]
@@ -269,17 +266,19 @@ impl<'b> Planner<'b> {
                 visible.columns.push((name, Err(why)));
                 continue;
             };
+            let known = statistics::estimate(&storage, place, tail)?;
             let id = self.new_column(&Typed {
                 value: Expression::Column(0),
                 class,
                 affinity: Some(definition.affinity),
                 collation: (collation, false),
+                limit: known.bounds.map(|(low, high)| low.abs().max(high.abs())),
             });
             if own.kind == Kind::Number {
                 let is_real = self.is_fraction(Expression::Column(id));
                 self.set_class(id, Class::Number(Box::new(is_real)));
             }
-            self.estimates.insert(id, estimate(&storage, place, rows)?);
+            self.estimates.insert(id, known);
             columns.push((place, id));
             visible.columns.push((name, Ok(id)));
         }
@@ -297,31 +296,4 @@ fn alias_of(alias: &As<'_>) -> String {
 #[allow(clippy::cast_precision_loss)]
 fn as_count(rows: i64) -> f64 {
     (rows as f64).max(1.0)
-}
-
-/// What the statistics of stripes tell of a column.
-#[allow(clippy::cast_precision_loss)]
-fn estimate(storage: &Storage, place: usize, rows: f64) -> Result<Estimate> {
-    let mut bounds: Option<(f64, f64)> = None;
-    let mut is_integer = true;
-    for entry in storage.directory.entries().iter() {
-        let known = Summary::open(&entry.summary)?.column(place)?.map(|(_, known)| (known.min, known.max));
-        let number = |bound: Option<stripe::Bound>| match bound.map(|bound| bound.value) {
-            Some(Scalar::Int(value)) => Some((value as f64, true)),
-            Some(Scalar::Float(value)) => Some((value, false)),
-            _ => None,
-        };
-        let Some((least, greatest)) = known else { continue };
-        let (Some(least), Some(greatest)) = (number(least), number(greatest)) else { continue };
-        is_integer &= least.1;
-        bounds = Some(match bounds {
-            Some((low, high)) => (low.min(least.0), high.max(greatest.0)),
-            None => (least.0, greatest.0),
-        });
-    }
-    let distinct = match bounds {
-        Some((low, high)) if is_integer => (high - low + 1.0).min(rows),
-        _ => rows / 10.0,
-    };
-    Ok(Estimate { distinct: distinct.max(1.0), bounds })
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, LazyLock};
 use query::{Expression, HostFunction, Result};
 use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
 
+use super::typed::EXACT;
 use crate::api::Value;
-use crate::values::{Owned, as_real, whole};
+use crate::values::{Owned, as_real};
 
 /// Computes one value. None is NULL.
 pub type Body = fn(&[Value<'_>]) -> Option<Owned>;
@@ -41,8 +42,19 @@ pub enum RealOperator {
 /// are integers, which must be reals without loss.
 pub struct NumberOperator(pub RealOperator);
 
-/// Integers below this size are reals without loss, and no other integer becomes such a real.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// What `Settled` ends a query with.
+pub const UNSETTLED: &str = "a sum of whole numbers that may be a real";
+
+/// Whether a sum (the first argument) is a real, from whether some value was a fraction (the second). Whole
+/// values may all the same have been reals: then the query ends with `UNSETTLED`, to be planned anew.
+struct Settled;
+
+/// Whether a sum is a real.
+pub fn settled(sum: Expression, any_fraction: Expression) -> Expression {
+    static FUNCTION: LazyLock<Arc<Settled>> = LazyLock::new(|| Arc::new(Settled));
+    let function: Arc<dyn HostFunction> = Arc::clone(&*FUNCTION) as _;
+    Expression::Host { function, arguments: vec![sum, any_fraction], result: LogicalType::Bool }
+}
 
 /// Integers as reals, where none loses anything.
 struct ExactReal;
@@ -117,6 +129,16 @@ impl HostFunction for RowFunction {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// Whether a real is none that a column of numeric affinity makes an integer of. Below 2^52 adding what
+/// leaves no room for a fraction changes it, from there to 2^63 all are whole.
+#[inline(always)]
+fn is_fraction(value: f64) -> bool {
+    const WHOLE: f64 = 4_503_599_627_370_496.0;
+    let shift = WHOLE.copysign(value);
+    let size = value.abs();
+    ((size < WHOLE) & ((value + shift) - shift != value)) | (size >= 9_223_372_036_854_775_808.0)
 }
 
 /// Reals, or one for all rows.
@@ -253,6 +275,41 @@ impl HostFunction for NumberOperator {
     }
 }
 
+impl HostFunction for Settled {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
+        let [sum, any_fraction] = arguments else { return Err(query::Error::Decline("no argument")) };
+        let mut bits = Bitmap::filled(rows, false);
+        for row in 0..rows {
+            match (value_at(sum, row), value_at(any_fraction, row)) {
+                (Value::Null, _) => {}
+                (_, Value::Integer(1)) => bits.set(row, true),
+                _ => return Err(query::Error::Decline(UNSETTLED)),
+            }
+        }
+        Ok(Vector::new(LogicalType::Bool, Values::Bool(bits)))
+    }
+
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
+    fn can_decline(&self) -> bool {
+        true
+    }
+
+    fn name(&self) -> &str {
+        "is_real"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 impl HostFunction for ExactReal {
     fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
         let mut builder = VectorBuilder::new(LogicalType::Float64);
@@ -296,18 +353,16 @@ impl HostFunction for IsFraction {
     fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
         let mistyped = query::Error::Decline("a fraction of something else than a real");
         let [argument] = arguments else { return Err(mistyped) };
-        let mut bits = Bitmap::filled(rows, false);
-        let is_fraction = |value: f64| whole(value).is_none();
-        match reals(argument).ok_or(mistyped)? {
-            Reals::One(value) => bits = Bitmap::filled(rows, is_fraction(value)),
+        let bits = match reals(argument).ok_or(mistyped)? {
+            Reals::One(value) => Bitmap::filled(rows, is_fraction(value)),
             Reals::Each(values) => {
-                for (row, &value) in values.iter().enumerate() {
-                    if is_fraction(value) {
-                        bits.set(row, true);
-                    }
-                }
+                let word = |values: &[f64]| {
+                    let bits = values.iter().enumerate();
+                    bits.fold(0, |word, (at, &value)| word | u64::from(is_fraction(value)) << at)
+                };
+                Bitmap::from_words(values.chunks(64).map(word).collect(), rows)
             }
-        }
+        };
         Ok(Vector {
             logical: LogicalType::Bool,
             validity: validity(arguments, rows),
@@ -329,5 +384,20 @@ impl HostFunction for IsFraction {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_fraction;
+    use crate::values::whole;
+
+    #[test]
+    fn fractions_are_what_numeric_affinity_keeps() {
+        for value in
+            [0.0, -0.0, 0.5, -1.5, 7.0, 1e15, 4_503_599_627_370_495.5, 1e18, 9.3e18, -9.3e18, 1e300, 1e-300]
+        {
+            assert_eq!(is_fraction(value), whole(value).is_none(), "{value}");
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! - `planner`: columns by number, and parts of a plan; `names`: what a name stands for
 //! - `expressions`, `compare`, `arithmetic`, `calls`, `glob`: expressions as SQLite computes them
 //! - `frame`: what one SELECT is made of; `from`: its tables; `plain`: tables that are not columnar
-//! - `tables`, `joins`: which conditions go where, and in which order relations are joined
+//! - `statistics`, `tables`, `joins`: which conditions go where, and in which order relations are joined
 //! - `aggregates`, `windows`, `subqueries`, `sets`, `select`: the rest of a SELECT
 //! - `output`: the engine's rows as SQLite's values
 //!
@@ -30,11 +30,13 @@ mod planner;
 mod select;
 mod sets;
 mod statement;
+mod statistics;
 mod subqueries;
 mod tables;
 mod typed;
 mod windows;
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -52,32 +54,44 @@ use output::OutputColumn;
 use planner::Shown;
 
 /// A query that is ready to run.
-pub struct Prepared {
+struct Prepared {
     plan: Plan,
     sources: Vec<Box<dyn Source>>,
     source_names: Vec<Shown>,
     layout: Vec<OutputColumn>,
+    may_be_unsettled: bool,
 }
 
-/// A query that runs.
-pub struct Results {
-    running: Running,
-    layout: Vec<OutputColumn>,
+/// A query with the values of its parameters, on a connection.
+pub struct Query<'q> {
+    /// The connection.
+    pub db: Connection,
+    /// Its tables.
+    pub tables: &'q Rc<Tables>,
+    /// The text.
+    pub described: &'q Described,
+    /// The values of parameters.
+    pub parameters: Vec<Option<Owned>>,
 }
 
-impl Prepared {
-    /// Plans a query with these values of its parameters. Tables are as they are now.
-    pub fn new(
-        db: Connection,
-        tables: &Rc<Tables>,
-        described: &Described,
-        parameters: Vec<Option<Owned>>,
-    ) -> Result<Self> {
+/// The rows of a query, as they come.
+pub enum Results {
+    /// While it runs.
+    Running(Running, Vec<OutputColumn>),
+    /// From one that has ended.
+    Kept(VecDeque<Rows>),
+}
+
+impl Query<'_> {
+    /// Plans it. Tables are as they are now.
+    fn prepare(&self, looks_at_classes: bool) -> Result<Prepared> {
         let room = bumpalo::Bump::new();
-        let mut planner = planner::Planner::new(db, Rc::clone(tables), parameters, &room);
-        planner.parameter_names.clone_from(&described.parameters);
-        statement::words(&described.text, &mut planner.words);
-        let select = statement::parse(&room, &described.text)?;
+        let mut planner =
+            planner::Planner::new(self.db, Rc::clone(self.tables), self.parameters.clone(), &room);
+        planner.parameter_names.clone_from(&self.described.parameters);
+        planner.looks_at_classes = looks_at_classes;
+        statement::words(&self.described.text, &mut planner.words);
+        let select = statement::parse(&room, &self.described.text)?;
         let output = planner.select(select)?;
         let columns: Vec<typed::Typed> = output.ids.iter().map(|&id| planner.column(id)).collect();
         let mut flat = Vec::new();
@@ -90,35 +104,61 @@ impl Prepared {
         }
         let mut plan = query::simplify(output.node.projected(&flat)?.plan);
         let (sources, source_names) = planner.take_sources(&mut plan);
-        Ok(Self { plan, sources, source_names, layout: output::layout(&columns) })
+        let may_be_unsettled = planner.may_be_unsettled;
+        Ok(Prepared { plan, sources, source_names, layout: output::layout(&columns), may_be_unsettled })
+    }
+
+    /// Does something with the plan, and once more with one that looks at classes if it has to.
+    fn with_plan<R>(&self, run: impl Fn(Prepared) -> Result<R>) -> Result<R> {
+        match self.prepare(false).and_then(&run) {
+            Err(error) if error.message.contains(host_functions::UNSETTLED) => run(self.prepare(true)?),
+            result => result,
+        }
     }
 
     /// Begins to run it.
-    pub fn start(self, db: Connection, threads: usize) -> Result<Results> {
-        let running = Running::new(db, &self.plan, self.sources, threads, None)?;
-        Ok(Results { running, layout: self.layout })
+    pub fn start(&self) -> Result<Results> {
+        self.with_plan(|prepared| {
+            let Prepared { plan, sources, layout, may_be_unsettled, .. } = prepared;
+            let mut running = Running::new(self.db, &plan, sources, self.tables.threads(), None)?;
+            if !may_be_unsettled {
+                return Ok(Results::Running(running, layout));
+            }
+            // No row is handed out before it is known that all of them come.
+            let mut kept = VecDeque::new();
+            while let Some(batch) = running.next()? {
+                kept.push_back(Rows::new(&batch, &layout)?);
+            }
+            Ok(Results::Kept(kept))
+        })
     }
 
-    /// Runs it to its end. The operators with what they did, a line each, and how many rows there were.
-    pub fn explain(self, db: Connection, threads: usize) -> Result<Vec<String>> {
-        let profile = Profile::of(&self.plan);
-        let mut running = Running::new(db, &self.plan, self.sources, threads, Some(Arc::clone(&profile)))?;
-        while running.next()?.is_some() {}
-        drop(running);
-        let spelling = Names(self.source_names);
-        let mut figures = Vec::new();
-        add_figures(&mut figures, &profile);
-        let options = Options { verbose: false, figures: &figures, with_work: true };
-        Ok(lines(&operators(&self.plan, &spelling, options), "", threads))
+    /// Runs it to its end: the operators with what they did, a line each.
+    pub fn explain(&self) -> Result<Vec<String>> {
+        self.with_plan(|prepared| {
+            let Prepared { plan, sources, source_names, .. } = prepared;
+            let profile = Profile::of(&plan);
+            let threads = self.tables.threads();
+            let mut running = Running::new(self.db, &plan, sources, threads, Some(Arc::clone(&profile)))?;
+            while running.next()?.is_some() {}
+            drop(running);
+            let mut figures = Vec::new();
+            add_figures(&mut figures, &profile);
+            let options = Options { verbose: false, figures: &figures, with_work: true };
+            Ok(lines(&operators(&plan, &Names(source_names), options), "", threads))
+        })
     }
 }
 
 impl Results {
     /// The next rows, None at the end.
     pub fn next(&mut self) -> Result<Option<Rows>> {
-        match self.running.next()? {
-            Some(batch) => Rows::new(&batch, &self.layout).map(Some),
-            None => Ok(None),
+        match self {
+            Self::Kept(rows) => Ok(rows.pop_front()),
+            Self::Running(running, layout) => match running.next()? {
+                Some(batch) => Rows::new(&batch, layout).map(Some),
+                None => Ok(None),
+            },
         }
     }
 }

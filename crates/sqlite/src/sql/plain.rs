@@ -119,6 +119,7 @@ impl Planner<'_> {
             class,
             affinity: Some(affinity),
             collation: (collation, false),
+            limit: None,
         });
         if column.kind == Kind::Number {
             let is_real = self.is_fraction(Expression::Column(id));

@@ -90,6 +90,17 @@ pub struct Estimate {
     pub bounds: Option<(f64, f64)>,
 }
 
+/// A sum of integers and reals, of which it has to be known whether it is a real.
+#[derive(Debug, Clone)]
+pub struct UnsettledSum {
+    /// The column that says so.
+    pub flag: Id,
+    /// The column of the sum.
+    pub sum: Id,
+    /// What is summed up.
+    pub argument: Expression,
+}
+
 /// What a source is called in a query, for people.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
@@ -111,6 +122,13 @@ pub struct Planner<'b> {
     pub parameter_names: Vec<String>,
     /// The windows that the SELECT names.
     pub windows_named: &'b [sqlite3_parser::ast::WindowDef<'b>],
+    /// Sums of integers and reals.
+    pub sums: Vec<UnsettledSum>,
+    /// Each value's class is looked at. Else a sum with a fraction among its values is taken for a real, and
+    /// one without ends the query, which is then planned anew.
+    pub looks_at_classes: bool,
+    /// Some sum may end the query so.
+    pub may_be_unsettled: bool,
     /// The words of the query's text, lower case: columns that it does not name are not looked at.
     pub words: HashSet<String>,
     /// The scopes of names, the innermost last.
@@ -142,6 +160,9 @@ impl<'b> Planner<'b> {
             parameters,
             parameter_names: Vec::new(),
             windows_named: &[],
+            sums: Vec::new(),
+            looks_at_classes: false,
+            may_be_unsettled: false,
             words: HashSet::new(),
             scopes: Vec::new(),
             with: Vec::new(),

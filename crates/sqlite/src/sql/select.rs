@@ -17,6 +17,9 @@ use super::typed::{Class, Typed, truth, unsupported};
 use crate::api::Result;
 use crate::values::{Collation, Owned};
 
+/// With more rows in each group than these, sums are taken for what they are in all likelihood.
+const ROWS_OF_A_GROUP: f64 = 100.0;
+
 /// A planned query.
 pub struct Output {
     /// What is computed.
@@ -281,7 +284,19 @@ impl<'b> Planner<'b> {
         let placed = keys.iter().map(|(key, _)| node.place(key)).collect::<Result<Vec<_>>>()?;
         let mut ids: Vec<Id> = keys.iter().map(|(_, id)| *id).collect();
         let mut computed = Vec::new();
-        for (mut own, id) in aggregates {
+        // Where a group has many rows, some value is a fraction if any is a real.
+        let is_settled_later = !self.looks_at_classes && node.rows > ROWS_OF_A_GROUP * groups;
+        let mut settled = Vec::new();
+        for (mut own, mut id) in aggregates {
+            if let Some(sum) = self.sums.iter().find(|sum| sum.flag == id && is_settled_later).cloned() {
+                id = self.new_hidden(Class::Truth);
+                own.function = AggregateFunction::AnyFraction;
+                own.arguments = vec![sum.argument];
+                settled.push((
+                    super::host_functions::settled(Expression::Column(sum.sum), Expression::Column(id)),
+                    sum.flag,
+                ));
+            }
             own.arguments =
                 own.arguments.iter().map(|argument| node.place(argument)).collect::<Result<Vec<_>>>()?;
             own.filter = own.filter.as_ref().map(|filter| node.place(filter)).transpose()?;
@@ -289,9 +304,16 @@ impl<'b> Planner<'b> {
             ids.push(id);
         }
         let plan = Plan::Aggregate { input: Box::new(node.plan), keys: placed, aggregates: computed, groups };
-        Ok(Node { plan, ids, rows: groups })
+        let node = Node { plan, ids, rows: groups };
+        if settled.is_empty() {
+            return Ok(node);
+        }
+        self.may_be_unsettled = true;
+        settled.extend(node.ids.iter().map(|&id| (Expression::Column(id), id)));
+        node.projected(&settled)
     }
 
+    /// The terms of ORDER BY: by number or name of a result, or by an expression.
     pub fn order_terms(
         &mut self,
         order: &'b [SortedColumn<'b>],

@@ -41,7 +41,7 @@ impl<'b> Planner<'b> {
             let own = [self.column(a), self.column(b)];
             let like = own.first().cloned().unwrap_or_else(Typed::null);
             let (class, values, flags) = united(own.to_vec())?;
-            let id = self.new_column(&Typed { class: class.clone(), ..like });
+            let id = self.new_column(&Typed { class: class.clone(), limit: None, ..like });
             let mut add = |id: Id, pair: Vec<Expression>| {
                 if let Ok([a, b]) = <[Expression; 2]>::try_from(pair) {
                     first.push((a, id));

@@ -11,7 +11,7 @@ use vector::{CompareOp, LogicalType, VectorBuilder};
 
 use super::host_functions::exact_real;
 use crate::api::{Error, Result, Value};
-use crate::values::{Affinity, Collation, Owned};
+use crate::values::{Affinity, Collation, Owned, as_real};
 
 /// What class the values of an expression have.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,12 +58,17 @@ pub struct Typed {
     pub affinity: Option<Affinity>,
     /// The collation that comparisons take, and whether COLLATE said so.
     pub collation: (Collation, bool),
+    /// No number of it is farther from zero. None: not known.
+    pub limit: Option<f64>,
 }
+
+/// Integers below this size are reals without loss.
+pub const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Typed {
     /// An expression without affinity.
     pub const fn new(value: Expression, class: Class) -> Self {
-        Self { value, class, affinity: None, collation: (Collation::Binary, false) }
+        Self { value, class, affinity: None, collation: (Collation::Binary, false), limit: None }
     }
 
     /// A constant. An error for a blob.
@@ -75,7 +80,12 @@ impl Typed {
             Value::Text(_) => Class::Text,
             Value::Blob(_) => return Err(unsupported("blobs")),
         };
-        Ok(Self::new(constant(value), class))
+        let limit = match value {
+            Value::Integer(integer) => Some(as_real(integer).abs()),
+            Value::Real(real) => Some(real.abs()),
+            _ => None,
+        };
+        Ok(Self { limit, ..Self::new(constant(value), class) })
     }
 
     /// NULL.
@@ -109,7 +119,7 @@ impl Typed {
         match self.class {
             Class::Truth => {
                 let as_int32 = call(Function::Cast(LogicalType::Int32), vec![self.value], LogicalType::Int32);
-                Self { value: widened(as_int32), class: Class::Integer, ..self }
+                Self { value: widened(as_int32), class: Class::Integer, limit: Some(1.0), ..self }
             }
             _ => self,
         }
@@ -161,6 +171,16 @@ impl Typed {
             },
             _ => true,
         }
+    }
+
+    /// Whether all its integers are reals without loss, as far as is known.
+    pub fn is_exact(&self) -> bool {
+        self.limit.is_some_and(|limit| limit < EXACT)
+    }
+
+    /// With another limit.
+    pub fn within(self, limit: Option<f64>) -> Self {
+        Self { limit, ..self }
     }
 
     /// With another affinity.
@@ -246,17 +266,12 @@ pub fn united(parts: Vec<Typed>) -> Result<(Class, Vec<Expression>, Option<Vec<E
     let logical = class.logical();
     let value = |part: Typed| match (&class, &part.class) {
         (_, Class::Null) => null_of(logical),
-        (Class::Number(_), Class::Integer) if !is_small(&part) => exact_real(part.value),
+        (Class::Number(_), Class::Integer) if !part.is_exact() => exact_real(part.value),
         (Class::Number(_), _) => part.real(),
         _ => part.value,
     };
     let values = parts.into_iter().map(value).collect();
     Ok((class, values, flags))
-}
-
-/// Whether a value is a constant that is a real without loss.
-fn is_small(integer: &Typed) -> bool {
-    matches!(integer.known(), Some(Some(Owned::Integer(value))) if value.unsigned_abs() < 1 << 53)
 }
 
 /// What the engine cannot do as SQLite does it.

@@ -81,7 +81,7 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
         (F::Sum | F::Avg, Some(logical @ (T::Float32 | T::Float64))) => {
             Box::new(float_sum::FloatSum::new(aggregate.function, logical))
         }
-        (F::PreciseSum, Some(T::Float64)) => Box::new(precise_sum::PreciseSum::default()),
+        (F::PreciseSum | F::AnyFraction, Some(T::Float64)) => Box::new(precise_sum::PreciseSum::default()),
         (F::Min | F::Max, Some(logical)) => {
             extreme::make(matches!(aggregate.function, F::Max), logical, &aggregate.order)?
         }

@@ -4,7 +4,7 @@
 //! "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", 1974). An addition's error is a
 //! float itself (Knuth's TwoSum), so two partial sums join without a loss. The result is the exact sum,
 //! rounded once, but for the rarest cases. So it is the same for any number of threads, and that of a host
-//! that sums in this way row by row.
+//! that sums in this way row by row. It is also known whether all values are whole numbers.
 
 use std::sync::Arc;
 
@@ -23,10 +23,20 @@ const LANES: usize = 8;
 struct State {
     sum: f64,
     error: f64,
+    /// Twice as many as there were values, and one more if some value is a fraction.
     count: i64,
 }
 
 const EMPTY: State = State { sum: 0.0, error: 0.0, count: 0 };
+/// From here on all floats are whole numbers.
+const WHOLE: f64 = 4_503_599_627_370_496.0;
+
+/// Whether a float is no whole number: then adding what leaves no room for a fraction changes it.
+#[inline(always)]
+fn is_fraction(value: f64) -> bool {
+    let shift = WHOLE.copysign(value);
+    (value.abs() < WHOLE) & ((value + shift) - shift != value)
+}
 
 /// The sum of two floats, and its rounding error.
 #[inline(always)]
@@ -42,21 +52,22 @@ impl State {
         let (sum, error) = two_sum(self.sum, value);
         self.sum = sum;
         self.error += error;
-        self.count += 1;
+        self.count = (self.count + 2) | i64::from(is_fraction(value));
     }
 
     fn join(&mut self, other: Self) {
         let (sum, error) = two_sum(self.sum, other.sum);
         self.sum = sum;
         self.error += error + other.error;
-        self.count += other.count;
+        let fraction = (self.count | other.count) & 1;
+        self.count = ((self.count & !1) + (other.count & !1)) | fraction;
     }
 
     /// None where there was no value, or infinities of both signs.
     fn result(&self) -> Option<f64> {
         // An infinite value leaves no error that counts.
         let sum = if self.error.is_finite() { self.sum + self.error } else { self.sum };
-        (self.count > 0 && !sum.is_nan()).then_some(sum)
+        (self.count > 1 && !sum.is_nan()).then_some(sum)
     }
 }
 
@@ -94,6 +105,7 @@ impl PreciseSum {
 /// The sum of values, each lane's first: additions do not wait for one another.
 fn in_lanes(values: &[f64]) -> State {
     let (mut sums, mut errors) = ([0.0; LANES], [0.0; LANES]);
+    let mut fractions = [false; LANES];
     let mut chunks = values.chunks_exact(LANES);
     for chunk in &mut chunks {
         for ((sum, error), &value) in sums.iter_mut().zip(&mut errors).zip(chunk) {
@@ -101,19 +113,22 @@ fn in_lanes(values: &[f64]) -> State {
             *sum = next;
             *error += lost;
         }
+        fractions.iter_mut().zip(chunk).for_each(|(some, &value)| *some |= is_fraction(value));
     }
     let mut all = EMPTY;
     chunks.remainder().iter().for_each(|&value| all.add(value));
     for (sum, error) in sums.into_iter().zip(errors) {
         all.join(State { sum, error, count: 0 });
     }
-    all.count = values.len() as i64;
+    let fraction = all.count & 1 == 1 || fractions.contains(&true);
+    all.count = (values.len() as i64) << 1 | i64::from(fraction);
     all
 }
 
 impl Accumulator for PreciseSum {
     fn also(&mut self, function: AggregateFunction) -> bool {
-        matches!(function, AggregateFunction::Count | AggregateFunction::PreciseSum)
+        use AggregateFunction::{AnyFraction, Count, PreciseSum};
+        matches!(function, Count | PreciseSum | AnyFraction)
     }
 
     fn grow(&mut self, groups: usize) {
@@ -140,8 +155,13 @@ impl Accumulator for PreciseSum {
     fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         let states = &self.states[start..start + len];
         if function == AggregateFunction::Count {
-            let counts = states.iter().map(|state| state.count).collect();
+            let counts = states.iter().map(|state| state.count >> 1).collect();
             return Ok(Vector::new(LogicalType::Int64, Values::Int64(counts)));
+        }
+        if function == AggregateFunction::AnyFraction {
+            let mut bits = Bitmap::filled(0, false);
+            states.iter().for_each(|state| bits.push(state.count & 1 == 1));
+            return Ok(Vector::new(LogicalType::Bool, Values::Bool(bits)));
         }
         let results: Vec<Option<f64>> = states.iter().map(State::result).collect();
         let mut validity = None;
@@ -161,7 +181,7 @@ impl Accumulator for PreciseSum {
 
 #[cfg(test)]
 mod tests {
-    use super::{EMPTY, State, in_lanes};
+    use super::{EMPTY, in_lanes, is_fraction};
 
     #[test]
     fn the_order_of_values_does_not_show() {
@@ -188,6 +208,28 @@ mod tests {
         assert_eq!(infinite.result(), Some(f64::INFINITY));
         infinite.add(f64::NEG_INFINITY);
         assert_eq!(infinite.result(), None);
-        assert_eq!(State { count: 0, ..EMPTY }.result(), None);
+        assert_eq!(EMPTY.result(), None);
+    }
+
+    #[test]
+    fn fractions_are_told_from_whole_numbers() {
+        for (value, expected) in [
+            (0.0, false),
+            (-0.0, false),
+            (1.0, false),
+            (-7.0, false),
+            (0.5, true),
+            (-2.25, true),
+            (1e-300, true),
+            (2_251_799_813_685_248.5, true),
+            (4_503_599_627_370_497.0, false),
+            (1e300, false),
+            (f64::INFINITY, false),
+        ] {
+            assert_eq!(is_fraction(value), expected, "{value}");
+            let mut state = in_lanes(&[1.0; 20]);
+            state.join(in_lanes(&[value; 9]));
+            assert_eq!((state.count >> 1, state.count & 1 == 1), (29, expected), "{value}");
+        }
     }
 }
