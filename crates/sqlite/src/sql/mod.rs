@@ -77,7 +77,7 @@ pub struct Query<'q> {
 /// The rows of a query, as they come.
 pub enum Results {
     /// While it runs.
-    Running(Running, Vec<OutputColumn>),
+    Running(Box<Running>, Vec<OutputColumn>),
     /// From one that has ended.
     Kept(VecDeque<Rows>),
 }
@@ -122,7 +122,7 @@ impl Query<'_> {
             let Prepared { plan, sources, layout, may_be_unsettled, .. } = prepared;
             let mut running = Running::new(self.db, &plan, sources, self.tables.threads(), None)?;
             if !may_be_unsettled {
-                return Ok(Results::Running(running, layout));
+                return Ok(Results::Running(Box::new(running), layout));
             }
             // No row is handed out before it is known that all of them come.
             let mut kept = VecDeque::new();
