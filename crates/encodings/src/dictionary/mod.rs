@@ -2,8 +2,9 @@
 //! node of the codes.
 //!
 //! Encoders number entries in the order of first appearance. So periodic or sorted columns give codes that
-//! take nearly nothing as delta or run-length. This file reads codes of any type. Each type builds its
-//! entries itself, and [`CodeEncoder`] takes finished codes.
+//! take nearly nothing as delta or run-length. (Text in no such order is numbered in order of its bytes.)
+//! This file reads codes of any type. Each type builds its entries itself, and [`CodeEncoder`] takes finished
+//! codes.
 
 mod numbers;
 

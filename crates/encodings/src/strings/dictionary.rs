@@ -1,13 +1,16 @@
 //! The dictionary of byte strings: which value gets which code. Reading is the same for all types
 //! (`crate::dictionary`).
 //!
-//! A column of a stripe has one dictionary, with its entries in the order of first appearance. The entries
-//! are byte strings, too, so they are encoded themselves and can be read one by one. Limits keep a dictionary
-//! small enough to be decoded whole for a scan, and to be cached.
+//! A column of a stripe has one dictionary. The entries are byte strings, too, so they are encoded themselves
+//! and can be read one by one. Limits keep a dictionary small enough to be decoded whole for a scan, and to
+//! be cached.
+//!
+//! Entries are in the order of first appearance, if that makes codes that repeat or count. Else they are in
+//! order of their bytes. Then a condition such as `day >= '2024-01-01'` is a range of codes.
 
-use vector::{Result, Values, Vector};
+use vector::{ByteViews, Result, Values, Vector};
 
-use super::intern::{Limits, intern};
+use super::intern::{Interned, Limits, intern};
 use super::profile;
 use crate::dictionary::CodeEncoder;
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Sample};
@@ -65,6 +68,42 @@ impl Encoding for StringDictionary {
         };
         let Some(interned) = interned else { return Ok(None) };
         let entries = column.take(&interned.first_rows);
-        Ok(Some(Box::new(CodeEncoder { codes: interned.codes, entries, options: *options })))
+        let Interned { mut codes, .. } = interned;
+        if let Values::Bytes(views) = &entries.values
+            && !are_orderly(&codes)
+        {
+            let places = by_bytes(views);
+            codes.iter_mut().for_each(|code| *code = places.get(*code as usize).copied().unwrap_or(*code));
+            let mut sorted = vec![0; places.len()];
+            for (&place, code) in places.iter().zip(0..) {
+                sorted.get_mut(place as usize).into_iter().for_each(|own| *own = code);
+            }
+            return Ok(Some(Box::new(CodeEncoder {
+                codes,
+                entries: entries.take(&sorted),
+                options: *options,
+            })));
+        }
+        Ok(Some(Box::new(CodeEncoder { codes, entries, options: *options })))
     }
+}
+
+/// Whether most codes repeat the one before or count on: in the order of first appearance they take little.
+fn are_orderly(codes: &[u32]) -> bool {
+    let orderly = codes.windows(2).filter(|pair| match pair {
+        [before, code] => *code == *before || *code == before.wrapping_add(1),
+        _ => false,
+    });
+    orderly.count() * 2 >= codes.len()
+}
+
+/// For each entry its place in the order of bytes.
+fn by_bytes(entries: &ByteViews) -> Vec<u32> {
+    let mut order: Vec<u32> = (0u32..).take(entries.len()).collect();
+    order.sort_unstable_by(|&a, &b| entries.get(a as usize).cmp(entries.get(b as usize)));
+    let mut places = vec![0; order.len()];
+    for (&entry, place) in order.iter().zip(0..) {
+        places.get_mut(entry as usize).into_iter().for_each(|own| *own = place);
+    }
+    places
 }

@@ -1,6 +1,7 @@
 //! What one SELECT is made of while it is bound.
 
 use query::{Aggregate, Expression};
+use sqlite3_parser::ast::Select;
 
 use super::from::Relation;
 use super::planner::{Id, Node};
@@ -26,9 +27,11 @@ pub enum Keeps {
 }
 
 /// EXISTS or IN with a subquery, as a condition of rows.
-pub struct Semi {
+pub struct Semi<'b> {
     /// The subquery's rows.
     pub node: Node,
+    /// The subquery, if it knows nothing of the rows around it.
+    pub select: Option<&'b Select<'b>>,
     /// Pairs of expressions that have to be equal, the outer one first.
     pub keys: Vec<(Expression, Expression)>,
     /// What else has to hold of a pair.
@@ -56,13 +59,11 @@ pub struct Frame<'b> {
     /// Relations that are joined afterwards.
     pub outers: Vec<Outer>,
     /// Conditions that are subqueries.
-    pub semis: Vec<Semi>,
+    pub semis: Vec<Semi<'b>>,
     /// Once rows were grouped: expressions are over groups.
     pub groups: Option<Groups>,
     /// Window functions that were met. None: they may not stand here.
     pub windows: Option<Vec<WindowTerm>>,
     /// A condition of WHERE is being bound, all of it: subqueries in it may choose rows.
     pub is_whole_condition: bool,
-    /// Nothing is kept of the query's text.
-    pub _text: std::marker::PhantomData<&'b ()>,
 }

@@ -2,19 +2,20 @@
 
 use std::rc::Rc;
 
-use query::Expression;
+use query::{Batch, Expression};
 use sqlite3_parser::ast::{
     As, Expr, FromClause, JoinConstraint, JoinOperator, JoinType, QualifiedName, Select, SelectTable,
 };
-use vector::CompareOp;
+use vector::{CompareOp, LogicalType};
 
 use super::frame::{Frame, Outer};
 use super::names::{Reference, Visible, unquoted};
-use super::planner::{Estimate, Id, Node, Planner};
+use super::planner::{Estimate, Id, Node, Planner, Shown};
+use super::select::Output;
 use super::typed::{Class, Typed, unsupported};
 use super::{plain, statistics};
 use crate::api::Result;
-use crate::engine::ColumnType;
+use crate::engine::{ColumnType, run_plan};
 use crate::table::{TableState, resolve};
 use crate::values::{Affinity, Collation, Kind};
 
@@ -27,9 +28,26 @@ pub struct Named<'b> {
     pub columns: Option<Vec<String>>,
     /// The query.
     pub select: &'b Select<'b>,
+    /// Its rows, once they are kept for further uses.
+    pub kept: Option<Kept>,
 }
 
+/// The rows of a query that is used more than once.
+#[derive(Clone)]
+pub struct Kept {
+    batches: Rc<Vec<Batch>>,
+    names: Vec<String>,
+    /// The columns, and where each, and what says which of its numbers are reals, is in batches.
+    columns: Vec<(Typed, usize, Option<usize>)>,
+    types: Vec<LogicalType>,
+    rows: f64,
+}
+
+/// More rows than these are not kept: the query runs again.
+const MOST_KEPT: f64 = 1e6;
+
 /// A columnar table in FROM. It is read once it is known which columns are needed.
+#[derive(Clone)]
 pub struct TableRelation {
     /// The table.
     pub state: Rc<TableState>,
@@ -157,6 +175,14 @@ impl<'b> Planner<'b> {
         }
     }
 
+    /// A query that sees nothing of the one around it.
+    fn alone(&mut self, select: &'b Select<'b>) -> Result<Output> {
+        let around = std::mem::take(&mut self.scopes);
+        let output = self.select(select);
+        self.scopes = around;
+        output
+    }
+
     /// A query in FROM.
     fn derived(
         &mut self,
@@ -164,19 +190,58 @@ impl<'b> Planner<'b> {
         name: String,
         columns: Option<&[String]>,
     ) -> Result<(Relation, Visible)> {
-        let depth = self.scopes.len();
-        // It sees nothing of the query around it.
-        let around = std::mem::take(&mut self.scopes);
-        let output = self.select(select);
-        self.scopes = around;
-        debug_assert_eq!(depth, self.scopes.len());
-        let output = output?;
-        let mut visible = Visible { name, ..Visible::default() };
-        for (at, (own, id)) in output.names.iter().zip(&output.ids).enumerate() {
-            let name = columns.and_then(|columns| columns.get(at)).unwrap_or(own);
-            visible.columns.push((name.clone(), Ok(*id)));
+        Ok(shown_as(self.alone(select)?, name, columns))
+    }
+
+    /// Runs a query that is used more than once.
+    fn keep(&mut self, output: Output) -> Result<Kept> {
+        let mut flat = Vec::new();
+        let mut columns = Vec::new();
+        for &id in &output.ids {
+            let column = self.column(id);
+            let at = flat.len();
+            flat.push((column.value.clone(), id));
+            let flag = match &column.class {
+                Class::Number(is_real) => {
+                    flat.push(((**is_real).clone(), self.new_hidden(Class::Truth)));
+                    Some(at + 1)
+                }
+                _ => None,
+            };
+            columns.push((column, at, flag));
         }
-        Ok((Relation::Node(output.node), visible))
+        let mut plan = output.node.projected(&flat)?.plan;
+        let types = plan.types();
+        let (sources, _) = self.take_sources(&mut plan);
+        let batches = run_plan(self.db, &plan, sources)?;
+        let rows = batches.iter().map(|batch| batch.rows).sum::<usize>();
+        let rows = as_count(i64::try_from(rows).unwrap_or(i64::MAX));
+        Ok(Kept { batches: Rc::new(batches), names: output.names, columns, types, rows })
+    }
+
+    /// The rows that were kept, with columns of their own.
+    fn again(&mut self, kept: &Kept, name: String, columns: Option<&[String]>) -> (Relation, Visible) {
+        let mut places: Vec<Id> = vec![0; kept.types.len()];
+        let mut ids = Vec::new();
+        for (column, at, flag) in &kept.columns {
+            let id = self.new_column(column);
+            if let Some(place) = places.get_mut(*at) {
+                *place = id;
+            }
+            if let Some(flag) = flag {
+                let own = self.new_hidden(Class::Truth);
+                if let Some(place) = places.get_mut(*flag) {
+                    *place = own;
+                }
+                self.set_class(id, Class::Number(Box::new(Expression::Column(own))));
+            }
+            ids.push(id);
+        }
+        let source = plain::KeptBatches::new(Rc::clone(&kept.batches));
+        let shown = Shown { table: name.clone(), columns: kept.names.clone() };
+        let plan = self.scan(Box::new(source), kept.types.clone(), shown);
+        let node = Node { plan, ids: places, rows: kept.rows };
+        shown_as(Output { node, ids, names: kept.names.clone() }, name, columns)
     }
 
     fn named(&mut self, name: &QualifiedName<'b>, alias: Option<&As<'b>>) -> Result<(Relation, Visible)> {
@@ -187,11 +252,25 @@ impl<'b> Planner<'b> {
             && let Some(at) = self.with.iter().rposition(|own| own.name.eq_ignore_ascii_case(&bare))
             && let Some(found) = self.with.get(at).cloned()
         {
+            if let Some(kept) = &found.kept {
+                return Ok(self.again(kept, shown, found.columns.as_deref()));
+            }
             // It does not see itself, nor what WITH names after it.
             let rest = self.with.split_off(at);
-            let derived = self.derived(found.select, shown, found.columns.as_deref());
+            let output = self.alone(found.select);
             self.with.extend(rest);
-            return derived;
+            let output = output?;
+            let uses = self.uses.get(&bare.to_lowercase()).copied().unwrap_or(0);
+            // One of them is the name itself.
+            if uses > 2 && output.node.rows <= MOST_KEPT {
+                let kept = self.keep(output)?;
+                let relation = self.again(&kept, shown, found.columns.as_deref());
+                if let Some(named) = self.with.get_mut(at) {
+                    named.kept = Some(kept);
+                }
+                return Ok(relation);
+            }
+            return Ok(shown_as(output, shown, found.columns.as_deref()));
         }
         let text = match &schema {
             Some(schema) => format!("{schema}.{bare}"),
@@ -285,6 +364,16 @@ impl<'b> Planner<'b> {
         let name = visible.name.clone();
         Ok((Relation::Table(TableRelation { state, columns, rows, name }), visible))
     }
+}
+
+/// A query's results as a relation.
+fn shown_as(output: Output, name: String, columns: Option<&[String]>) -> (Relation, Visible) {
+    let mut visible = Visible { name, ..Visible::default() };
+    for (at, (own, id)) in output.names.iter().zip(&output.ids).enumerate() {
+        let name = columns.and_then(|columns| columns.get(at)).unwrap_or(own);
+        visible.columns.push((name.clone(), Ok(*id)));
+    }
+    (Relation::Node(output.node), visible)
 }
 
 fn alias_of(alias: &As<'_>) -> String {

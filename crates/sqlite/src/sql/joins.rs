@@ -415,12 +415,17 @@ impl<'b> Planner<'b> {
         });
         let right = self.leaf(outer.relation, wanted, own)?;
         let (keys, others) = keys_of(others, &node, &right);
-        let rows = node.rows;
+        let rows = node.rows.max(right.rows.min(node.rows * 2.0));
+        // The smaller side is kept.
+        if right.rows > 2.0 * node.rows && !keys.is_empty() {
+            let keys: Vec<_> = keys.into_iter().map(|(outer, inner)| (inner, outer)).collect();
+            return joined(JoinKind::Right, right, node, &keys, others, rows);
+        }
         joined(JoinKind::Left, node, right, &keys, others, rows)
     }
 
-    fn with_semi(&mut self, node: Node, semi: Semi) -> Result<Node> {
-        let Semi { node: inner, keys, others, keeps } = semi;
+    pub fn with_semi(&mut self, node: Node, semi: Semi) -> Result<Node> {
+        let Semi { node: inner, keys, others, keeps, .. } = semi;
         let rows = match keeps {
             Keeps::Matched => (node.rows * 0.5).max(1.0),
             Keeps::Unmatched | Keeps::NotIn => node.rows,

@@ -91,6 +91,7 @@ impl Query<'_> {
         planner.parameter_names.clone_from(&self.described.parameters);
         planner.looks_at_classes = looks_at_classes;
         statement::words(&self.described.text, &mut planner.words);
+        planner.uses = statement::uses(&self.described.text);
         let select = statement::parse(&room, &self.described.text)?;
         let output = planner.select(select)?;
         let columns: Vec<typed::Typed> = output.ids.iter().map(|&id| planner.column(id)).collect();

@@ -1,5 +1,6 @@
 //! Plain tables of SQLite's, and whatever else has rows: read once, and kept as vectors.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use query::{BATCH_ROWS, Batch, Expression, Host, Source, Unit};
@@ -40,6 +41,27 @@ impl Source for Kept {
         let columns = self.columns.iter().map(|column| Arc::new(column.slice(self.at, count))).collect();
         self.at += count;
         Ok(Some(Box::new(Some(Batch::new(count, columns)))))
+    }
+}
+
+/// Batches that were computed before.
+pub struct KeptBatches {
+    batches: Rc<Vec<Batch>>,
+    next: usize,
+}
+
+impl KeptBatches {
+    /// All of them.
+    pub const fn new(batches: Rc<Vec<Batch>>) -> Self {
+        Self { batches, next: 0 }
+    }
+}
+
+impl Source for KeptBatches {
+    fn next_unit(&mut self, _host: &mut dyn Host) -> query::Result<Option<Box<dyn Unit>>> {
+        let batch = self.batches.get(self.next).cloned();
+        self.next += 1;
+        Ok(batch.map(|batch| Box::new(Some(batch)) as Box<dyn Unit>))
     }
 }
 

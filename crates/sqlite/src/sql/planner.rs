@@ -131,6 +131,8 @@ pub struct Planner<'b> {
     pub may_be_unsettled: bool,
     /// The words of the query's text, lower case: columns that it does not name are not looked at.
     pub words: HashSet<String>,
+    /// How often each word stands in it.
+    pub uses: HashMap<String, usize>,
     /// The scopes of names, the innermost last.
     pub scopes: Vec<Scope<'b>>,
     /// The queries that WITH names, the innermost last.
@@ -164,6 +166,7 @@ impl<'b> Planner<'b> {
             looks_at_classes: false,
             may_be_unsettled: false,
             words: HashSet::new(),
+            uses: HashMap::new(),
             scopes: Vec::new(),
             with: Vec::new(),
             estimates: HashMap::new(),

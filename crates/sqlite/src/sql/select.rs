@@ -49,7 +49,7 @@ impl<'b> Planner<'b> {
             if with.recursive && super::subqueries::names_table(named.select, &name) {
                 return Err(unsupported("WITH RECURSIVE"));
             }
-            self.with.push(Named { name, columns, select: named.select });
+            self.with.push(Named { name, columns, select: named.select, kept: None });
         }
         Ok(with.ctes.len())
     }

@@ -3,7 +3,7 @@
 //! SQLite compiles the text first. So a query that reaches the parser has no error of its own, its columns
 //! are called as SQLite calls them, and whoever may not read a table is told so.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use sqlite3_parser::FallibleIterator as _;
 use sqlite3_parser::ast::{Cmd, Select, Stmt};
@@ -187,6 +187,17 @@ pub fn words(text: &str, out: &mut HashSet<String>) {
             Piece::Other(_) => {}
         }
     }
+}
+
+/// How often each word, in lower case, stands in a text.
+pub fn uses(text: &str) -> HashMap<String, usize> {
+    let mut out = HashMap::new();
+    for piece in pieces(text) {
+        if let Piece::Word(word) = piece {
+            *out.entry(unquoted(word).to_lowercase()).or_insert(0) += 1;
+        }
+    }
+    out
 }
 
 /// The query of a text.

@@ -93,7 +93,7 @@ impl<'b> Planner<'b> {
         ties.keys.iter().for_each(|(_, key)| needed.extend(own_ids(key)));
         ties.others.iter().for_each(|condition| needed.extend(own_ids(condition)));
         let node = self.joined(&mut inner, &needed)?;
-        frame.semis.push(Semi { node, keys: ties.keys, others: ties.others, keeps });
+        frame.semis.push(Semi { node, select: None, keys: ties.keys, others: ties.others, keeps });
         Ok(())
     }
 
@@ -142,7 +142,8 @@ impl<'b> Planner<'b> {
                 let (outer, inner) =
                     if own_ids(&inner).contains(id) { (outer, inner) } else { (inner, outer) };
                 let keeps = if not { Keeps::NotIn } else { Keeps::Matched };
-                frame.semis.push(Semi { node, keys: vec![(outer, inner)], others: Vec::new(), keeps });
+                let keys = vec![(outer, inner)];
+                frame.semis.push(Semi { node, select: Some(select), keys, others: Vec::new(), keeps });
                 return Ok(truth(true));
             }
             let rows = self.run(output.node, std::slice::from_ref(&column), None)?;
@@ -279,6 +280,7 @@ impl<'b> Planner<'b> {
                 "a subquery that is tied to the query around it by something else than equality",
             ));
         }
+        self.reduce(&ties, &mut inner, frame)?;
         let mut groups = super::frame::Groups::default();
         for (_, key) in &ties.keys {
             let id = self.key_column(key);
@@ -320,6 +322,53 @@ impl<'b> Planner<'b> {
                 super::aggregates::choice(found.value, column, zero)
             }
         }
+    }
+
+    /// Leaves out rows of a subquery that belong to no row around it, as far as that is known by now: only
+    /// the keys of one table around it matter, and of these only the ones that pass its conditions ("magic
+    /// sets", Bancilhon et al. 1986).
+    fn reduce(&mut self, ties: &Ties, inner: &mut Frame<'b>, frame: &Frame<'b>) -> Result<()> {
+        let keys: Vec<Id> = ties.keys.iter().flat_map(|(outer, _)| own_ids(outer)).collect();
+        let about = |ids: &[Id], own: &[Id]| !ids.is_empty() && ids.iter().all(|id| own.contains(id));
+        for relation in &frame.relations {
+            let Relation::Table(table) = relation else { continue };
+            let own = relation.ids();
+            if !about(&keys, &own) {
+                continue;
+            }
+            let conditions = split(frame.conjuncts.clone());
+            let conditions: Vec<Expression> =
+                conditions.into_iter().filter(|condition| about(&own_ids(condition), &own)).collect();
+            let mut needed = keys.clone();
+            let semis: Vec<_> = frame
+                .semis
+                .iter()
+                .filter(|semi| semi.keeps == Keeps::Matched && semi.others.is_empty())
+                .filter_map(|semi| match (semi.keys.as_slice(), semi.select) {
+                    ([(outer, key)], Some(select)) if about(&own_ids(outer), &own) => {
+                        Some((outer.clone(), key.clone(), select))
+                    }
+                    _ => None,
+                })
+                .collect();
+            if conditions.is_empty() && semis.is_empty() {
+                return Ok(());
+            }
+            semis.iter().for_each(|(outer, ..)| needed.extend(own_ids(outer)));
+            let table = table.clone();
+            let mut node = self.read(&table, &needed, conditions)?;
+            for (outer, mut key, select) in semis {
+                let output = self.select(select)?;
+                let Some(&id) = output.ids.first() else { continue };
+                key.move_columns(&|_| Some(id));
+                let (keys, others, keeps) = (vec![(outer, key)], Vec::new(), Keeps::Matched);
+                node = self.with_semi(node, Semi { node: output.node, select: None, keys, others, keeps })?;
+            }
+            let keys = ties.keys.iter().map(|(outer, inner)| (inner.clone(), outer.clone())).collect();
+            inner.semis.push(Semi { node, select: None, keys, others: Vec::new(), keeps: Keeps::Matched });
+            return Ok(());
+        }
+        Ok(())
     }
 
     /// What the value is where there are no rows: counts are zero there. None: it is NULL.
