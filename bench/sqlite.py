@@ -10,6 +10,7 @@ sizes come first.
 
 import hashlib
 import json
+import math
 import os
 import statistics
 import sys
@@ -125,12 +126,17 @@ def main():
     for name in ("row", "columnar", "duckdb"):
         print(f"  {name:10} {loads[name]:8.2f} {loads[name] / ROWS * 1e6:9.2f} {sizes[name] / 1e6:8.1f} {sizes[name] / sizes['row']:7.2f}")
     row, columnar = connections["row"], connections["columnar"]
-    print(f"\n  {'ms':4} {'row':>9} {'generic':>9} {'function':>9} {'duckdb':>9} {'row/gen':>8} {'row/fun':>8} {'fun/duck':>8}  p95 row, generic, function; hash")
-    results = {}
+    columnar.execute("SELECT columnar_threads(1)").fetchall()
+    print(f"\n  {'ms':4} {'row':>9} {'generic':>9} {'query':>9} {'function':>9} {'duckdb':>9} {'row/gen':>8} {'row/fun':>8} {'que/duck':>8} {'fun/duck':>8}  p95 of row, generic, query; hash")
+    results, ratios = {}, []
     for name, sql, function in QUESTIONS:
         if ONLY and name not in ONLY:
             continue
         ways = {"row": lambda: list(row.execute(sql)), "generic": lambda: list(columnar.execute(sql))}
+        if "rowid" not in sql:
+            columnar.execute("DROP TABLE IF EXISTS temp.q")
+            columnar.execute(f"CREATE VIRTUAL TABLE temp.q USING columnar_query({sql})")
+            ways["query"] = lambda: list(columnar.execute("SELECT * FROM q"))
         if function:
             ways["function"] = lambda: list(columnar.execute(function))
         if name not in ("P1", "O1"):
@@ -151,8 +157,12 @@ def main():
 
         def value(way):
             return f"{median[way]:9.2f}" if way in median else f"{'-':>9}"
-        print(f"  {name:4} {value('row')} {value('generic')} {value('function')} {value('duckdb')} {ratio('row', 'generic')} {ratio('row', 'function')} {ratio('function', 'duckdb')}  {p95}; {digest}", flush=True)
+        print(f"  {name:4} {value('row')} {value('generic')} {value('query')} {value('function')} {value('duckdb')} {ratio('row', 'generic')} {ratio('row', 'function')} {ratio('query', 'duckdb')} {ratio('function', 'duckdb')}  {p95}; {digest}", flush=True)
+        if "query" in median and "duckdb" in median:
+            ratios.append(median["query"] / median["duckdb"])
         results[name] = {"times_ms": times, "median_ms": median, "hash": digest, "variance": {way: statistics.pvariance(values) for way, values in times.items()}}
+    if ratios:
+        print(f"  columnar_query to DuckDB, geometric mean: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
     update, _ = timed(lambda: columnar.execute("UPDATE t SET v1 = v1 + 1 WHERE rowid BETWEEN 500 AND 509"))
     print(f"  UPDATE of 10 rows: {update * 1000:.2f} ms; columnar_sum then: {timed(lambda: list(columnar.execute(QUESTIONS[0][2])))[0] * 1000:.2f} ms")
     OUT.parent.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ def sqlite(path):
     db = apsw.Connection(str(path))
     db.enable_load_extension(True)
     db.load_extension(LIBRARY)
-    for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -1000000"):
+    for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -1000000", "mmap_size = 4000000000"):
         db.execute(f"PRAGMA {pragma}")
     return db
 

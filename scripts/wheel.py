@@ -1,9 +1,9 @@
 """Makes a Python wheel of the extension for SQLite. Called by scripts/wheel.sh with the library and the
 folder.
 
-The wheel has the library and a module of two functions, `loadable_path()` and `load(connection)`. It is for
-any Python 3: the library is loaded by SQLite, not by Python. Its tag says which C library it needs, which is
-read from the library's symbols.
+The wheel has the library and a module of three functions, `loadable_path()`, `load(connection)` and
+`query(connection, sql)`. It is for any Python 3: the library is loaded by SQLite, not by Python. Its tag says
+which C library it needs, which is read from the library's symbols.
 """
 
 import base64
@@ -19,12 +19,15 @@ ROOT = Path(__file__).resolve().parents[1]
 NAME = "colonnade_sqlite"
 MODULE = '''"""Colonnade for SQLite: compressed column tables in an ordinary database file.
 
-`load(connection)` loads the extension into a connection of the module sqlite3.
+`load(connection)` loads the extension into a connection of the module sqlite3. `query(connection, sql)` runs a
+SELECT in the vectorised engine.
 """
 
+from itertools import count
 from pathlib import Path
 
 __version__ = "{version}"
+_numbers = count(1)
 
 
 def loadable_path():
@@ -39,6 +42,18 @@ def load(connection):
         connection.load_extension(loadable_path())
     finally:
         connection.enable_load_extension(False)
+
+
+def query(connection, sql, parameters=()):
+    """The rows of a SELECT that runs in the vectorised engine. `connection.row_factory` names their columns."""
+    name = f"columnar_query_{{next(_numbers)}}"
+    text = sql.replace("'", "'" * 2)
+    connection.execute(f"CREATE VIRTUAL TABLE temp.{{name}} USING columnar_query('{{text}}')")
+    try:
+        places = f"({{', '.join('?' * len(parameters))}})" if parameters else ""
+        return connection.execute(f"SELECT * FROM temp.{{name}}{{places}}", tuple(parameters)).fetchall()
+    finally:
+        connection.execute(f"DROP TABLE temp.{{name}}")
 '''
 METADATA = """Metadata-Version: 2.1
 Name: colonnade-sqlite

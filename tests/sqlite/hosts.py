@@ -67,9 +67,9 @@ def wheel():
         made = run([sys.executable, str(ROOT / "scripts/wheel.py"), LIBRARY, folder]).strip()
         environment = dict(os.environ, PYTHONPATH=f"{folder}/site")
         run([sys.executable, "-m", "zipfile", "-e", made, f"{folder}/site"])
-        program = f'import sqlite3, colonnade_sqlite as c; db = sqlite3.connect(":memory:"); c.load(db); db.execute("CREATE VIRTUAL TABLE t USING columnar(a INTEGER, b TEXT)"); db.execute({FILL!r}); print(list(db.execute({ASK!r}).fetchone()))'
+        program = f'import sqlite3, colonnade_sqlite as c; db = sqlite3.connect(":memory:"); c.load(db); db.execute("CREATE VIRTUAL TABLE t USING columnar(a INTEGER, b TEXT)"); db.execute({FILL!r}); print(list(db.execute({ASK!r}).fetchone())); print(c.query(db, "SELECT count(*), \'x\' FROM t WHERE a > ?", (0,)) == db.execute("SELECT count(*), \'x\' FROM t WHERE a > 0").fetchall())'
         answer = run([sys.executable, "-c", program], env=environment).strip()
-        assert answer == str(ANSWER), answer
+        assert answer == f"{ANSWER}\nTrue", answer
 
 
 def main():

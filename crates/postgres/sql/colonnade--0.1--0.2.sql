@@ -268,9 +268,9 @@ CREATE FUNCTION engine.alter_rowcompress_table_reset(
     batch_size bool DEFAULT false,
     compression bool DEFAULT false,
     compression_level bool DEFAULT false,
-    pruning_column bool DEFAULT false,
     index_scan bool DEFAULT false,
     orderby bool DEFAULT false,
+    pruning_column bool DEFAULT false,
     packing bool DEFAULT false,
     packing_rows bool DEFAULT false)
 RETURNS void
@@ -747,6 +747,23 @@ BEGIN
             SERIALFUNC = pg_catalog.numeric_serialize, DESERIALFUNC = pg_catalog.numeric_deserialize, MSFUNC = engine.uint8_accum, MINVFUNC = engine.uint8_accum_inv, MSTYPE = internal, MSSPACE = 128,
             MFINALFUNC = pg_catalog.%2$s, PARALLEL = SAFE)', name,
             'numeric_' OPERATOR(pg_catalog.||) CASE name WHEN 'variance' THEN 'var_samp' WHEN 'stddev' THEN 'stddev_samp' ELSE name END);
+    END LOOP;
+END $$;
+
+-- The names that storage_engine's scripts call.
+DO $$
+DECLARE f record;
+BEGIN
+    FOR f IN SELECT * FROM (VALUES
+        ('uint8lt', 'engine.uint8, engine.uint8', 'bool', 'uint8_lt'), ('uint8le', 'engine.uint8, engine.uint8', 'bool', 'uint8_le'),
+        ('uint8eq', 'engine.uint8, engine.uint8', 'bool', 'uint8_eq'), ('uint8ne', 'engine.uint8, engine.uint8', 'bool', 'uint8_ne'),
+        ('uint8ge', 'engine.uint8, engine.uint8', 'bool', 'uint8_ge'), ('uint8gt', 'engine.uint8, engine.uint8', 'bool', 'uint8_gt'),
+        ('uint8cmp', 'engine.uint8, engine.uint8', 'int4', 'uint8_cmp'), ('uint8hash', 'engine.uint8', 'int4', 'uint8_hash'),
+        ('uint8larger', 'engine.uint8, engine.uint8', 'engine.uint8', 'uint8_larger'), ('uint8smaller', 'engine.uint8, engine.uint8', 'engine.uint8', 'uint8_smaller'),
+        ('uint8_to_int8', 'engine.uint8', 'int8', 'uint8_bits'), ('int8_to_uint8', 'int8', 'engine.uint8', 'uint8_of_bits'),
+        ('uint8_to_numeric', 'engine.uint8', 'numeric', 'uint8_to_numeric'), ('numeric_to_uint8', 'numeric', 'engine.uint8', 'numeric_to_uint8')
+        ) names (name, arguments, result, symbol) LOOP
+        EXECUTE pg_catalog.format('CREATE FUNCTION engine.%1$I(%2$s) RETURNS %3$s LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS ''MODULE_PATHNAME'', %4$L', f.name, f.arguments, f.result, f.symbol);
     END LOOP;
 END $$;
 

@@ -9,7 +9,7 @@ BEGIN; SELECT count(*) FROM (SELECT FROM t FOR UPDATE) x; ROLLBACK;
 SELECT kilobytes('row_proxy') > 5000 AS is_large;
 CALL harness.settle();
 VACUUM t;
-VACUUM engine.row_proxy;
+SELECT 'VACUUM engine.row_proxy' FROM generate_series(1, 3) \gexec
 SELECT kilobytes('row_proxy') < 100 AS is_small;
 SELECT count(*) FROM (SELECT FROM t WHERE id % 1000 = 0 FOR UPDATE) x;
 -- Rows that were changed and packed: where they went, and their bits.
@@ -22,7 +22,8 @@ CALL harness.settle();
 -- VACUUM of a table has what is known of rows that are gone taken out; each catalog has a VACUUM of its own,
 -- autovacuum's if nobody else's.
 VACUUM t; CALL harness.settle(); VACUUM t; CALL harness.settle();
-VACUUM engine.row_move, engine.delete_bitmap, engine.row_proxy;
+-- VACUUM leaves the end of a file alone while somebody else has a lock on it, be it autovacuum.
+SELECT 'VACUUM engine.row_move, engine.delete_bitmap, engine.row_proxy' FROM generate_series(1, 3) \gexec
 SELECT kilobytes('row_move') < 100 AS moves, kilobytes('delete_bitmap') < 100 AS bits, kilobytes('row_proxy') < 100 AS proxies;
 SELECT count(*), sum(n) FROM t;
 SELECT * FROM engine.verify('t');

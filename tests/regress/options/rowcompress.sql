@@ -61,5 +61,10 @@ CREATE TABLE without_rows (k int) PARTITION BY RANGE (k);
 CREATE TABLE without_rows_1 PARTITION OF without_rows FOR VALUES FROM (0) TO (10) USING colcompress;
 SELECT engine.alter_rowcompress_table_set('without_rows', compression => 'none');
 SELECT engine.alter_rowcompress_table_reset('without_rows', compression => true);
+-- By position, as storage_engine has them: the fifth is index_scan, the sixth orderby.
+CREATE TABLE placed (id int, n int) USING rowcompress WITH (index_scan = true, orderby = 'id');
+SELECT engine.alter_rowcompress_table_reset('placed', false, false, false, true);
+SELECT index_scan, orderby FROM engine.rowcompress_options WHERE table_name = 'placed';
+DROP TABLE placed;
 SELECT relname, reloptions FROM pg_class WHERE relname LIKE 'p\_%' ORDER BY 1;
 DROP TABLE p, c, r;

@@ -41,6 +41,23 @@ const fn arguments(method: AccessMethod) -> &'static [OptionId] {
     }
 }
 
+/// The options that a function resets, in the order of its arguments: scripts give some by position.
+const fn reset_arguments(method: AccessMethod) -> &'static [OptionId] {
+    match method {
+        AccessMethod::Colcompress => arguments(method),
+        AccessMethod::Rowcompress => &[
+            definitions::BATCH_SIZE,
+            definitions::COMPRESSION,
+            definitions::COMPRESSION_LEVEL,
+            definitions::INDEX_SCAN,
+            definitions::ORDERBY,
+            definitions::PRUNING_COLUMN,
+            definitions::PACKING,
+            definitions::PACKING_ROWS,
+        ],
+    }
+}
+
 crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_set);
 crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_reset);
 crate::sql_function!(pg_finfo_colonnade_alter_rowcompress_table_set);
@@ -126,7 +143,7 @@ unsafe fn set(call: FunctionCallInfo, method: AccessMethod) -> Datum {
 unsafe fn reset(call: FunctionCallInfo, method: AccessMethod) -> Datum {
     full_errors::guarded(|| {
         let tables = table_arguments(call, method);
-        let chosen = arguments(method)
+        let chosen = reset_arguments(method)
             .iter()
             .enumerate()
             .filter(|(number, _)| argument(call, number + 1).is_some_and(|d| d.value() & 0xff != 0));
