@@ -73,16 +73,15 @@ pub fn function(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
 /// Aggregates over `engine.uint8`.
 pub fn of_uint8(oid: Oid) -> Option<(AggregateFunction, Option<LogicalType>)> {
     use AggregateFunction as A;
-    let numeric = Some(LogicalType::Numeric);
     Some(match own_type::uint8_function(oid)?.as_str() {
         "sum" => (A::Sum, None),
         "avg" => (A::Avg, None),
         "min" => (A::Min, None),
         "max" => (A::Max, None),
-        "variance" | "var_samp" => (A::VarSamp, numeric),
-        "var_pop" => (A::VarPop, numeric),
-        "stddev" | "stddev_samp" => (A::StddevSamp, numeric),
-        "stddev_pop" => (A::StddevPop, numeric),
+        "variance" | "var_samp" => (A::VarSamp, None),
+        "var_pop" => (A::VarPop, None),
+        "stddev" | "stddev_samp" => (A::StddevSamp, None),
+        "stddev_pop" => (A::StddevPop, None),
         _ => return None,
     })
 }

@@ -89,7 +89,9 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
         (F::BoolAnd, Some(T::Bool)) => Box::new(boolean::Boolean::new(true)),
         (F::BoolOr, Some(T::Bool)) => Box::new(boolean::Boolean::new(false)),
         (F::VarSamp | F::VarPop | F::StddevSamp | F::StddevPop, Some(logical)) => match logical {
-            T::Int16 | T::Int32 | T::Int64 | T::Numeric => Box::new(variance::ExactVariance::default()),
+            T::Int16 | T::Int32 | T::Int64 | T::UInt64 | T::Numeric => {
+                Box::new(variance::ExactVariance::default())
+            }
             T::Float32 | T::Float64 => Box::new(variance::FloatVariance::default()),
             _ => return Err(MISTYPED),
         },

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use vector::{Decimal, DisplayScales, LogicalType, NumericInts, Values, Vector};
+use vector::{Decimal, DisplayScales, LogicalType, NumericInts, Values, Vector, unsigned};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, each_valid, same};
 use super::results::{decimals, power_of_ten, square_root, with_nulls};
@@ -155,6 +155,9 @@ impl Accumulator for ExactVariance {
         match &argument.values {
             Values::Int16(values) => self.add(&argument, groups, |row| values[row].into(), 1, &whole),
             Values::Int32(values) => self.add(&argument, groups, |row| values[row].into(), 1, &whole),
+            Values::Int64(values) if argument.logical == LogicalType::UInt64 => {
+                self.add(&argument, groups, |row| unsigned(values[row]).into(), 1, &whole)
+            }
             Values::Int64(values) => self.add(&argument, groups, |row| values[row].into(), 1, &whole),
             Values::Numeric(numeric) => {
                 if !numeric.side.is_empty() {
