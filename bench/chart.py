@@ -16,7 +16,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "rowcompress": "#2da44e", "duckdb": "#f2a900", "hyper": "#c2415d"}
+COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "rowcompress": "#2da44e", "duckdb": "#f2a900", "hyper": "#c2415d",
+           "plain table": "#8c8c8c", "columnar_query": "#1f6feb", "columnar, same SQL": "#9ec5fe", "function": "#2da44e"}
 # Those of peers (harness.peers), in the order in which they race.
 OF_PEERS = ("#8250df", "#d2a8ff", "#cf222e", "#fb8f67", "#0a7d8c", "#7a4b1e")
 
@@ -46,6 +47,9 @@ def main(path):
             panel.bar([x + (place - (len(bars) - 1) / 2) * width for x, _ in of], [y for _, y in of], width, label=engine, color=colour[engine])
         panel.margins(x=0.01)
         panel.set_yscale("log")
+        # Room for the legend.
+        low, high = panel.get_ylim()
+        panel.set_ylim(low, high * (high / low) ** 0.15)
         panel.set_ylabel("milliseconds")
         panel.set_xticks(range(len(questions)), list(questions), fontsize=8)
         panel.grid(axis="y", alpha=0.3)

@@ -166,7 +166,11 @@ def main():
     update, _ = timed(lambda: columnar.execute("UPDATE t SET v1 = v1 + 1 WHERE rowid BETWEEN 500 AND 509"))
     print(f"  UPDATE of 10 rows: {update * 1000:.2f} ms; columnar_sum then: {timed(lambda: list(columnar.execute(QUESTIONS[0][2])))[0] * 1000:.2f} ms")
     OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(json.dumps({"rows": ROWS, "wide": WIDE, "load_s": loads, "bytes": sizes, "questions": results}, indent=1))
+    engines = {"plain table": "row", "columnar_query": "query", "columnar, same SQL": "generic", "function": "function", "duckdb": "duckdb"}
+    drawn = {name: {**{engine: {"wall_ms": one["times_ms"].get(way, [])} for engine, way in engines.items()}, "equal": True} for name, one in results.items()}
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+    modes = {"one thread, CPU time": {"questions": drawn, "geometric_means": {"all, to duckdb": mean}}}
+    OUT.write_text(json.dumps({"suite": "sqlite", "engines": list(engines), "modes": modes, "rows": ROWS, "wide": WIDE, "load_s": loads, "bytes": sizes, "questions": results}, indent=1))
     folder.cleanup()
 
 

@@ -151,7 +151,9 @@ def main():
         results[name] = {"times_ms": times, "median_ms": median}
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     print(f"  geometric mean {mean:.2f}")
-    OUT.write_text(json.dumps({"scale": SCALE, "threads": THREADS, "bytes": sizes, "questions": results, "mean": mean}, indent=1))
+    drawn = {name: {**{engine: {"wall_ms": one["times_ms"][way]} for engine, way in (("duckdb", "duckdb"), ("columnar_query", "columnar"))}, "equal": True} for name, one in results.items()}
+    modes = {f"{THREADS} threads": {"questions": drawn, "geometric_means": {"all, to duckdb": mean}}}
+    OUT.write_text(json.dumps({"suite": f"sqlite, TPC-H SF {SCALE}", "engines": ["duckdb", "columnar_query"], "modes": modes, "scale": SCALE, "threads": THREADS, "bytes": sizes, "questions": results, "mean": mean}, indent=1))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,10 @@ in_server() { # in_server PROGRAM PACKAGE...: build and stage, install the Pytho
     python3 "$ROOT/bench/$program" "$stage"
 }
 
+draw() { # draw SUITE: the bars of a suite that this script ran itself
+    "$ROOT/scripts/venv.sh" matplotlib && "$TARGET/venv/bin/python" "$ROOT/bench/chart.py" "$TARGET/bench/$1.json" || warn "no chart"
+}
+
 # Hyper is not free software: it is installed for who asks for it.
 hyper=()
 if [ "${HYPER:-}" = 1 ]; then hyper=(tableauhyperapi); fi
@@ -62,12 +66,14 @@ sqlite-tpch)
     (cd "$ROOT" && cargo build --locked --release -p colonnade_sqlite)
     mkdir -p "$TARGET/bench"
     "$TARGET/venv/bin/python" "$ROOT/bench/sqlite_tpch.py" "$TARGET/release/libcolonnade_sqlite.so" "$TARGET/bench/sqlite-tpch.json"
+    draw sqlite-tpch
     ;;
 sqlite)
     say "building the extension for SQLite (release profile)"
     (cd "$ROOT" && cargo build --locked --release -p colonnade_sqlite)
     "$ROOT/scripts/venv.sh" apsw duckdb pyarrow
     "$TARGET/venv/bin/python" "$ROOT/bench/sqlite.py" "$TARGET/release/libcolonnade_sqlite.so" "$TARGET/bench/sqlite.json"
+    draw sqlite
     ;;
 plans) PROFILE=${PROFILE:-dev} in_server plans.py tpchgen-cli numpy pyarrow ;;
 loads) in_server loads.py duckdb tpcgen-cli ;;
