@@ -6,6 +6,7 @@ one that stays plain. Rows lie in stripes and in the tail, dead ones among them.
 """
 
 import re
+import tempfile
 
 from harness.checks import Checks
 from harness.sqlite import Connection, SqlError, difference, version
@@ -238,6 +239,8 @@ ERRORS = [
     ("SELECT missing FROM t", "no such column: missing"),
     ("SELECT id FROM", "incomplete input"),
     ("DELETE FROM t", "columnar_query takes a SELECT"),
+    (" ", "no statement"),
+    ("SELECT count(*) FROM sqlite_master", "SQLite's own tables"),
     ("SELECT id FROM t; SELECT 1", "syntax error|one statement|near"),
     ("SELECT x'01' FROM t", "blobs"),
     ("WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 3) SELECT i FROM r", "WITH RECURSIVE"),
@@ -337,6 +340,25 @@ def main():
         for db in (plain, columnar):
             db.sql("ROLLBACK")
         assert same(plain.sql(query), run(columnar, query), False)
+    with CHECKS.part("a table changes under an open query", (AssertionError, SqlError)):
+        open_query = columnar.db.cursor().execute("SELECT c1 FROM columnar_query('SELECT id FROM t')")
+        next(open_query)
+        before = columnar.value("SELECT count(*) FROM t")
+        columnar.sql("DELETE FROM t WHERE id < 100")
+        assert "locked" in (columnar.error("DROP TABLE t") or "")
+        assert len(list(open_query)) == before - 1
+    with CHECKS.part("a query that stays", (AssertionError, SqlError)), tempfile.TemporaryDirectory(prefix="colonnade-sqlite-") as folder:
+        first = Connection(f"{folder}/stays.db")
+        first.sql("CREATE VIRTUAL TABLE s USING columnar(k INTEGER, v REAL)")
+        first.sql("INSERT INTO s VALUES (1, 1.5), (1, 2.0), (2, 3.0)")
+        first.sql("CREATE VIRTUAL TABLE by_k USING columnar_query('SELECT k, sum(v) AS total FROM s GROUP BY k')")
+        first.close()
+        second = Connection(f"{folder}/stays.db")
+        assert second.sql("SELECT total FROM by_k WHERE k = 1") == [(3.5,)]
+        second.sql("INSERT INTO s VALUES (1, 0.5)")
+        assert second.sql("SELECT total FROM by_k WHERE k = 1") == [(4.0,)]
+        second.sql("DROP TABLE by_k")
+        second.close()
     with CHECKS.part("explain", (AssertionError, SqlError)):
         lines = "\n".join(row[0] for row in columnar.sql("SELECT plan FROM columnar_explain('SELECT k, count(*) FROM t WHERE id < ? GROUP BY k', 100)"))
         assert "Aggregate" in lines and "Scan" in lines and "ms" in lines, lines

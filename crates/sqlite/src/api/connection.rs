@@ -36,6 +36,7 @@ impl Connection {
         };
         match code {
             raw::SQLITE_OK if !statement.is_null() => Ok(Statement { statement, db: self }),
+            raw::SQLITE_OK => Err(Error::new("no statement")),
             _ => Err(self.last_error(code)),
         }
     }

@@ -272,6 +272,9 @@ impl<'b> Planner<'b> {
             }
             return Ok(shown_as(output, shown, found.columns.as_deref()));
         }
+        if bare.to_ascii_lowercase().starts_with("sqlite_") {
+            return Err(unsupported("SQLite's own tables"));
+        }
         let text = match &schema {
             Some(schema) => format!("{schema}.{bare}"),
             None => bare.clone(),
