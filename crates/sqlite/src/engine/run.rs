@@ -47,17 +47,20 @@ pub fn run_plan(db: Connection, plan: &Plan, sources: Vec<Box<dyn Source>>) -> R
     Ok(batches)
 }
 
+/// How errors begin that name what the engine has met and cannot compute.
+pub const REFUSAL: &str = "the engine cannot compute this: ";
+
 /// What the engine's errors are called in SQLite.
 fn told(error: query::Error) -> Error {
     use query::SqlError as S;
     match error {
         query::Error::Data(error) => error.into(),
         query::Error::Cancelled => Error::coded(raw::SQLITE_INTERRUPT, "interrupted"),
-        query::Error::Decline(what) => Error::new(format!("the engine cannot compute this: {what}")),
+        query::Error::Decline(what) => Error::new(format!("{REFUSAL}{what}")),
         query::Error::Sql(S::BigintOutOfRange | S::IntegerOutOfRange | S::SmallintOutOfRange) => {
             Error::new("integer overflow")
         }
-        query::Error::Sql(error) => Error::new(format!("the engine cannot compute this: {error:?}")),
+        query::Error::Sql(error) => Error::new(format!("{REFUSAL}{error:?}")),
     }
 }
 

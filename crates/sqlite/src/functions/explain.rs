@@ -1,7 +1,7 @@
 //! `columnar_explain(query, parameter, ...)` runs a query and tells what its operators did.
 
 use super::query::described;
-use super::row_function::{Row, RowFunction};
+use super::row_function::{Answer, RowFunction};
 use crate::api::{Argument, Connection, Context, Error, Result, Value};
 use crate::sql::Query;
 use crate::table::Tables;
@@ -38,10 +38,11 @@ fn compute(
     tables: &Rc<Tables>,
     db: Connection,
     given: &[Argument<'_>],
-) -> Result<Vec<Row>> {
+) -> Result<Answer> {
     let (described, parameters) = described(db, given)?;
     let lines = Query { db, tables, described: &described, parameters }.explain()?;
-    Ok(lines.into_iter().map(|line| vec![Owned::of(Value::Text(line.as_bytes()))]).collect())
+    let rows = lines.into_iter().map(|line| vec![Owned::of(Value::Text(line.as_bytes()))]);
+    Ok(Answer::Rows(rows.collect()))
 }
 
 /// `columnar_threads()` tells how many threads a query takes at most, `columnar_threads(n)` says it.

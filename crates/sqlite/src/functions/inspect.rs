@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use encodings::NoPglz;
 
-use super::row_function::{Row, RowFunction};
+use super::row_function::{Answer, RowFunction};
 use crate::api::{Argument, Connection, Error, Result, Value};
 use crate::storage::{Entry, Fault, Storage, faults};
 use crate::table::{TableState, Tables};
@@ -62,7 +62,7 @@ fn named(tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<
 }
 
 /// What a stripe lies in the directory as.
-fn stripes(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
+fn stripes(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Answer> {
     let table = named(tables, db, given)?;
     let row = |entry: &Entry| {
         let (least, greatest) = entry.row_ids;
@@ -75,7 +75,7 @@ fn stripes(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argume
             integer(entry.bytes),
         ]
     };
-    Ok(table.storage.directory.entries().iter().map(row).collect())
+    Ok(Answer::Rows(table.storage.directory.entries().iter().map(row).collect()))
 }
 
 /// What is known of a column in all stripes.
@@ -90,7 +90,7 @@ struct About {
 }
 
 /// A row for each column, the row's id first.
-fn info(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
+fn info(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Answer> {
     let table = named(tables, db, given)?;
     let storage = &table.storage;
     let entries = storage.directory.entries();
@@ -125,7 +125,7 @@ fn info(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<
             text(&about.encodings.join(", ")),
         ]);
     }
-    Ok(rows)
+    Ok(Answer::Rows(rows))
 }
 
 impl About {
@@ -154,9 +154,9 @@ impl About {
 }
 
 /// A row for each fault.
-fn verify(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Vec<Row>> {
+fn verify(_: &RowFunction, tables: &Rc<Tables>, db: Connection, given: &[Argument<'_>]) -> Result<Answer> {
     let table = named(tables, db, given)?;
     let faults = faults(&table.storage)?;
     let row = |fault: Fault| vec![fault.stripe.and_then(integer), text(&fault.column), text(&fault.problem)];
-    Ok(faults.into_iter().map(row).collect())
+    Ok(Answer::Rows(faults.into_iter().map(row).collect()))
 }

@@ -9,14 +9,23 @@ use std::rc::Rc;
 use crate::api::{
     Argument, Connection, Context, Cursor, Error, IndexInfo, Operator, Result, Table, Value, raw,
 };
+use crate::sql::{Results, Rows};
 use crate::table::Tables;
 use crate::values::Owned;
 
 /// A row of a result. None is NULL.
 pub type Row = Vec<Option<Owned>>;
 
-/// Computes all rows of a function, of which it is given the arguments.
-pub type Compute = fn(&RowFunction, &Rc<Tables>, Connection, &[Argument<'_>]) -> Result<Vec<Row>>;
+/// The rows of a function.
+pub enum Answer {
+    /// All of them.
+    Rows(Vec<Row>),
+    /// A query that gives them.
+    Query(Box<Results>),
+}
+
+/// Computes the rows of a function, of which it is given the arguments.
+pub type Compute = fn(&RowFunction, &Rc<Tables>, Connection, &[Argument<'_>]) -> Result<Answer>;
 
 /// A table-valued function.
 pub struct RowFunction {
@@ -28,7 +37,7 @@ pub struct RowFunction {
     pub arguments: &'static [(&'static str, &'static str)],
     /// How many of the last arguments may be left out.
     pub optional: usize,
-    /// Computes all rows.
+    /// Computes the rows.
     pub compute: Compute,
 }
 
@@ -51,7 +60,26 @@ pub struct FunctionTable {
 pub struct FunctionCursor {
     db: Connection,
     rows: Vec<Row>,
+    /// The query that gives rows, and those of it that are being handed out.
+    query: Option<(Box<Results>, Option<Rows>)>,
     at: usize,
+    row: i64,
+}
+
+impl FunctionCursor {
+    /// Goes on to rows of the query that were not handed out.
+    fn fill(&mut self) -> Result<()> {
+        let Some((results, rows)) = &mut self.query else { return Ok(()) };
+        while rows.as_ref().is_none_or(|rows| self.at >= rows.rows) {
+            *rows = results.next()?;
+            self.at = 0;
+            if rows.is_none() {
+                self.query = None;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Table for FunctionTable {
@@ -100,7 +128,7 @@ impl Table for FunctionTable {
     }
 
     fn open(&self) -> Result<FunctionCursor> {
-        Ok(FunctionCursor { db: self.db, rows: Vec::new(), at: 0 })
+        Ok(FunctionCursor { db: self.db, rows: Vec::new(), query: None, at: 0, row: 0 })
     }
 }
 
@@ -114,21 +142,29 @@ impl Cursor for FunctionCursor {
         _text: &str,
         given: &[Argument<'_>],
     ) -> Result<()> {
-        self.rows = (table.function.compute)(table.function, &table.tables, self.db, given)?;
-        self.at = 0;
-        Ok(())
+        (self.rows, self.query, self.at, self.row) = (Vec::new(), None, 0, 0);
+        match (table.function.compute)(table.function, &table.tables, self.db, given)? {
+            Answer::Rows(rows) => self.rows = rows,
+            Answer::Query(results) => self.query = Some((results, None)),
+        }
+        self.fill()
     }
 
     fn next(&mut self, _table: &FunctionTable) -> Result<()> {
         self.at += 1;
-        Ok(())
+        self.row += 1;
+        self.fill()
     }
 
     fn is_past_end(&self) -> bool {
-        self.at >= self.rows.len()
+        self.query.is_none() && self.at >= self.rows.len()
     }
 
     fn column(&mut self, context: &mut Context<'_>, column: usize) -> Result<()> {
+        if let Some((_, Some(rows))) = &self.query {
+            context.set(rows.get(self.at, column)?);
+            return Ok(());
+        }
         // Arguments are not read back.
         let value = self.rows.get(self.at).and_then(|row| row.get(column)).and_then(Option::as_ref);
         context.set(value.map_or(Value::Null, Owned::value));
@@ -136,7 +172,7 @@ impl Cursor for FunctionCursor {
     }
 
     fn row_id(&self) -> Result<i64> {
-        Ok(i64::try_from(self.at).unwrap_or(i64::MAX))
+        Ok(self.row)
     }
 }
 

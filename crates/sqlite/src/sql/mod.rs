@@ -46,8 +46,8 @@ use query::{Plan, Profile, Source};
 pub use output::Rows;
 pub use statement::Described;
 
-use crate::api::{Connection, Result};
-use crate::engine::Running;
+use crate::api::{Connection, Error, Result};
+use crate::engine::{REFUSAL, Running};
 use crate::table::Tables;
 use crate::values::Owned;
 use output::OutputColumn;
@@ -119,10 +119,22 @@ impl Query<'_> {
 
     /// Begins to run it.
     pub fn start(&self) -> Result<Results> {
+        self.results(false)
+    }
+
+    /// Runs it to its end. None where the engine cannot compute it.
+    pub fn all(&self) -> Result<Option<Results>> {
+        match self.results(true) {
+            Err(error) if is_refusal(&error) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    fn results(&self, to_the_end: bool) -> Result<Results> {
         self.with_plan(|prepared| {
             let Prepared { plan, sources, layout, may_be_unsettled, .. } = prepared;
             let mut running = Running::new(self.db, &plan, sources, self.tables.threads(), None)?;
-            if !may_be_unsettled {
+            if !may_be_unsettled && !to_the_end {
                 return Ok(Results::Running(Box::new(running), layout));
             }
             // No row is handed out before it is known that all of them come.
@@ -149,6 +161,11 @@ impl Query<'_> {
             Ok(lines(&operators(&plan, &Names(source_names), options), "", threads))
         })
     }
+}
+
+/// Whether an error says that the engine cannot compute something.
+fn is_refusal(error: &Error) -> bool {
+    error.message.starts_with(typed::REFUSAL) || error.message.starts_with(REFUSAL)
 }
 
 impl Results {

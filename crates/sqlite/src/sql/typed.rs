@@ -274,7 +274,10 @@ pub fn united(parts: Vec<Typed>) -> Result<(Class, Vec<Expression>, Option<Vec<E
     Ok((class, values, flags))
 }
 
+/// How errors begin that name what the engine cannot do.
+pub const REFUSAL: &str = "columnar_query cannot do this: ";
+
 /// What the engine cannot do as SQLite does it.
 pub fn unsupported(what: &str) -> Error {
-    Error::new(format!("columnar_query cannot do this: {what}"))
+    Error::new(format!("{REFUSAL}{what}"))
 }
