@@ -88,7 +88,8 @@ fn compute(
     groups.iter().map(row).collect::<Result<Vec<Row>>>().map(Answer::Rows)
 }
 
-/// The groups as a query of the engine's gives them. None where it cannot: rows are then looked at one by one.
+/// The groups as a query of the engine's gives them. None where it cannot: rows are then looked at one by
+/// one.
 fn by_query(
     function: &RowFunction,
     tables: &Rc<Tables>,
