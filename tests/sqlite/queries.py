@@ -183,6 +183,10 @@ WITH s AS (SELECT k, sum(price) AS p FROM t GROUP BY k), m(best) AS (SELECT max(
 WITH s AS (SELECT k, count(*) AS c FROM t GROUP BY k) SELECT a.k, b.c FROM s a, s b WHERE a.k = b.k
 SELECT t.id, o.oid, d.label FROM o JOIN t ON o.tid = t.id JOIN d ON d.k = t.k WHERE o.quantity > 10 AND d.region = 'south'
 SELECT t.id FROM t CROSS JOIN d WHERE t.id < 4
+SELECT t.id, label FROM t LEFT JOIN d ON t.k = d.k WHERE typeof(label) = 'null'
+SELECT t.id, label FROM t LEFT JOIN d ON t.k = d.k WHERE coalesce(label, 'none') = 'none'
+SELECT t.id, label FROM t LEFT JOIN d ON t.k = d.k WHERE hex(label) = ''
+SELECT t.id, hex(gone), typeof(gone), quote(gone), length(gone), round(gone, 2), date(gone) FROM t
 SELECT count(*) FROM t JOIN plain ON t.amount = plain.factor
 SELECT count(*) FROM v
 SELECT region, sum(price) FROM v WHERE id > 100 GROUP BY region

@@ -31,7 +31,7 @@ struct Own {
 }
 
 /// The class of what a function gives. None of one that is not known, or that gives several.
-fn class_of(name: &str) -> Option<Class> {
+pub fn class_of(name: &str) -> Option<Class> {
     Some(match name {
         "date" | "time" | "datetime" | "strftime" | "timediff" | "printf" | "format" | "hex" | "quote"
         | "typeof" | "soundex" | "char" | "unhex" => Class::Text,

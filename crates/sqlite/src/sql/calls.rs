@@ -3,6 +3,7 @@
 use query::{CaseRule, Expression, Function};
 use vector::LogicalType;
 
+use super::asked::class_of;
 use super::expressions::{branches, limit_of, negated};
 use super::planner::Planner;
 use super::typed::{Class, Typed, call, constant, int32, united, unsupported, widened};
@@ -47,7 +48,12 @@ impl Planner<'_> {
             }
             ("abs", [value]) => self.absolute(value.clone()),
             ("round", [value, rest @ ..]) => self.round(value.clone(), rest),
-            (_, values) if values.iter().any(|value| matches!(value.class, Class::Null)) => Ok(Typed::null()),
+            (name, values)
+                if class_of(name).is_none()
+                    && values.iter().any(|value| matches!(value.class, Class::Null)) =>
+            {
+                Ok(Typed::null())
+            }
             ("length", [text]) if text.class == Class::Text => Ok(integer_of(Function::Length, text)),
             ("octet_length", [text]) if text.class == Class::Text => {
                 Ok(integer_of(Function::OctetLength, text))

@@ -70,6 +70,12 @@ pub fn exact_real(integers: Expression) -> Expression {
 /// for all others.
 pub struct IsFraction;
 
+/// Whether a function is NULL where an argument is: not of all that SQLite computes.
+pub fn is_strict(function: &dyn HostFunction) -> bool {
+    let function = function.as_any();
+    function.is::<RowFunction>() || function.is::<RealOperator>() || function.is::<NumberOperator>()
+}
+
 /// The value of a row.
 pub fn value_at<'v>(vector: &'v Vector, row: usize) -> Value<'v> {
     let (vector, row) = match &vector.values {

@@ -11,6 +11,7 @@ use vector::CompareOp;
 
 use super::frame::{Frame, Keeps, Outer, Semi};
 use super::from::Relation;
+use super::host_functions;
 use super::planner::{Id, Node, Planner, ids_of};
 use crate::api::{Error, Result};
 
@@ -79,8 +80,10 @@ fn rejects_null(condition: &Expression, ids: &[Id]) -> bool {
 fn is_strict(expression: &Expression, ids: &[Id]) -> bool {
     match expression {
         Expression::Column(id) => ids.contains(id),
-        Expression::Call { arguments, .. } | Expression::Host { arguments, .. } => {
-            arguments.iter().any(|argument| is_strict(argument, ids))
+        Expression::Call { arguments, .. } => arguments.iter().any(|argument| is_strict(argument, ids)),
+        Expression::Host { function, arguments, .. } => {
+            host_functions::is_strict(function.as_ref())
+                && arguments.iter().any(|argument| is_strict(argument, ids))
         }
         Expression::Not(part) | Expression::In { value: part, .. } => is_strict(part, ids),
         _ => false,
