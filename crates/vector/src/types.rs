@@ -67,11 +67,13 @@ pub enum PhysicalType {
 }
 
 /// The unsigned integer that a signed one stands for in a vector of `LogicalType::UInt64`.
+#[inline]
 pub const fn unsigned(held: i64) -> u64 {
     held.cast_unsigned() ^ (1 << 63)
 }
 
 /// What stands for an unsigned integer in a vector of `LogicalType::UInt64`.
+#[inline]
 pub const fn held(value: u64) -> i64 {
     (value ^ (1 << 63)).cast_signed()
 }
