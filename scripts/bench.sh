@@ -27,7 +27,11 @@ in_server() { # in_server PROGRAM PACKAGE...: build and stage, install the Pytho
 }
 
 draw() { # draw SUITE: the bars of a suite that this script ran itself
-    "$ROOT/scripts/venv.sh" matplotlib && "$TARGET/venv/bin/python" "$ROOT/bench/chart.py" "$TARGET/bench/$1.json" || warn "no chart"
+    if ! "$ROOT/scripts/venv.sh" matplotlib; then
+        warn "no chart"
+        return
+    fi
+    "$TARGET/venv/bin/python" "$ROOT/bench/chart.py" "$TARGET/bench/$1.json"
 }
 
 # Hyper is not free software: it is installed for who asks for it.
