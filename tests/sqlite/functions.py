@@ -114,8 +114,20 @@ def errors():
         on.close()
 
 
+def arguments_of_a_join():
+    """An argument that may be left out comes from a table that is read before."""
+    with CHECKS.part("arguments of a join", (AssertionError, SqlError)):
+        on = Connection()
+        on.sql("CREATE VIRTUAL TABLE t USING columnar(k INTEGER, v INTEGER)")
+        on.sql("INSERT INTO t VALUES (1, NULL), (1, 2), (2, 3)")
+        on.sql("CREATE TABLE d(c TEXT)")
+        on.sql("INSERT INTO d VALUES ('k'), ('v')")
+        found = on.sql("SELECT d.c, g.k, g.count FROM d, columnar_group_count('t', 'k', d.c) g ORDER BY 1, 2")
+        assert found == [("k", 1, 2), ("k", 2, 1), ("v", 1, 1), ("v", 2, 1)], found
+
+
 def main():
-    for part in (answers, great_sums, errors):
+    for part in (answers, great_sums, errors, arguments_of_a_join):
         part()
     return CHECKS.status()
 

@@ -330,6 +330,12 @@ def main():
         assert columnar.sql("SELECT c12 FROM columnar_query('SELECT 1,2,3,4,5,6,7,8,9,10,11,12')") == [(12,)]
         rows = columnar.sql("SELECT d.k, q.c1 FROM d, columnar_query('SELECT count(*) FROM t WHERE k = ?', d.k) q WHERE d.k < 3")
         assert rows == plain.sql("SELECT d.k, (SELECT count(*) FROM t WHERE t.k = d.k) FROM d WHERE d.k < 3"), rows
+    with CHECKS.part("sums of reals that no integer holds", (AssertionError, SqlError)):
+        for db, made in ((plain, "CREATE TABLE great(v NUMERIC)"), (columnar, "CREATE VIRTUAL TABLE great USING columnar(v NUMERIC)")):
+            db.sql(made)
+            db.sql("INSERT INTO great VALUES (1e19), (-1e19), (3)")
+        query = "SELECT sum(v), sum(v + 1), max(v), min(v) FROM great"
+        assert same(plain.sql(query), run(columnar, query), True), (plain.sql(query), run(columnar, query))
     with CHECKS.part("names of columns", (AssertionError, SqlError)):
         columnar.sql("DROP TABLE IF EXISTS temp.q")
         columnar.sql("CREATE VIRTUAL TABLE temp.q USING columnar_query(SELECT k AS key, count(*) AS rows, max(id) FROM t GROUP BY k)")

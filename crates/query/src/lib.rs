@@ -34,7 +34,7 @@ pub use execution::{Execution, Figures, Profile};
 pub use expression::{
     CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
 };
-pub use operators::Bound;
+pub use operators::{Bound, is_fraction};
 pub use pipeline::{Build, Emit, Pipeline, Runner, Settings, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{
     Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, HostAggregate,

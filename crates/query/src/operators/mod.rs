@@ -13,6 +13,7 @@ mod window;
 
 use std::sync::Arc;
 
+pub use aggregate::is_fraction;
 pub(crate) use append::append;
 pub use join::join;
 pub use sort::Bound;

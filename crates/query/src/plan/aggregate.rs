@@ -67,7 +67,7 @@ pub enum AggregateFunction {
     /// Float64 -> Float64, with the rounding errors of additions put in at the end: hardly any order of
     /// values changes the result. NULL where that is no number.
     PreciseSum,
-    /// Of Float64: whether some value is no whole number. Bool.
+    /// Of Float64: whether some value is that of no integer of 64 bits. Bool.
     AnyFraction,
     /// Integers and Numeric -> Numeric with the server's display scale; floats -> Float64.
     Avg,

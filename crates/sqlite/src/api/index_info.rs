@@ -1,6 +1,7 @@
 //! What SQLite's planner asks of a virtual table, and what it is told.
 
 use std::ffi::{CStr, c_int};
+use std::ops::Range;
 
 use super::value::Argument;
 use super::{module, raw};
@@ -86,13 +87,27 @@ impl<'a> IndexInfo<'a> {
     }
 
     /// Whether a constraint on this column or a later one cannot be used in this order of joins.
-    pub fn has_unusable(&self, column: usize) -> bool {
+    fn has_unusable(&self, column: usize) -> bool {
         let count = usize::try_from(self.info.constraint_count).unwrap_or(0);
         (0..count).any(|at| {
             // SAFETY: there are so many.
             let stored = unsafe { &*self.info.constraints.add(at) };
             stored.usable == 0 && usize::try_from(stored.column).is_ok_and(|own| own >= column)
         })
+    }
+
+    /// The equalities with these columns, which are a function's arguments, in order. None where one of them
+    /// comes from a table that has to be read before.
+    pub fn arguments(&self, columns: Range<usize>) -> Option<Vec<Constraint>> {
+        if self.has_unusable(columns.start) {
+            return None;
+        }
+        let is_argument = |column: Option<usize>| column.is_some_and(|column| columns.contains(&column));
+        let mut given = self.constraints();
+        given.retain(|given| given.operator == Operator::Equal && is_argument(given.column));
+        given.sort_by_key(|given| given.column);
+        given.dedup_by_key(|given| given.column);
+        Some(given)
     }
 
     /// The collation by which a constraint compares.

@@ -9,9 +9,7 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::api::{
-    Argument, Connection, Context, Cursor, Error, IndexInfo, Operator, Result, Table, Value, raw,
-};
+use crate::api::{Argument, Connection, Context, Cursor, Error, IndexInfo, Result, Table, Value, raw};
 use crate::declaration::quoted;
 use crate::sql::{Described, Query, Results, Rows};
 use crate::table::Tables;
@@ -91,23 +89,15 @@ impl Table for QueryTable {
     }
 
     fn best_index(&self, info: &mut IndexInfo<'_>) -> Result<()> {
-        let mut constraints = info.constraints();
-        constraints.retain(|constraint| {
-            constraint.operator == Operator::Equal
-                && constraint.column.is_some_and(|column| self.arguments().contains(&column))
-        });
-        constraints.sort_by_key(|constraint| constraint.column);
-        constraints.dedup_by_key(|constraint| constraint.column);
+        let Some(constraints) = info.arguments(self.arguments()) else {
+            return Err(Error::coded(raw::SQLITE_CONSTRAINT, ""));
+        };
         let given = constraints.len();
         let wanted = self.described.as_ref().map(|described| described.parameters.len());
         let in_order = constraints
             .iter()
             .enumerate()
             .all(|(at, constraint)| constraint.column == Some(self.columns + at));
-        if info.has_unusable(self.columns) {
-            // The arguments come from a table that has to be read before.
-            return Err(Error::coded(raw::SQLITE_CONSTRAINT, ""));
-        }
         if !in_order || wanted.is_some_and(|wanted| wanted != given) || (wanted.is_none() && given == 0) {
             return Err(Error::new(match wanted {
                 None => "columnar_query requires a query, then its parameters".into(),

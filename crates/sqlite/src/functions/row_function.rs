@@ -6,9 +6,7 @@
 use std::ffi::{CStr, c_int};
 use std::rc::Rc;
 
-use crate::api::{
-    Argument, Connection, Context, Cursor, Error, IndexInfo, Operator, Result, Table, Value, raw,
-};
+use crate::api::{Argument, Connection, Context, Cursor, Error, IndexInfo, Result, Table, Value, raw};
 use crate::sql::{Results, Rows};
 use crate::table::Tables;
 use crate::values::Owned;
@@ -104,19 +102,12 @@ impl Table for FunctionTable {
 
     fn best_index(&self, info: &mut IndexInfo<'_>) -> Result<()> {
         let first = self.function.columns.len();
-        let mut constraints = info.constraints();
-        constraints.retain(|constraint| {
-            constraint.operator == Operator::Equal && constraint.column.is_some_and(|column| column >= first)
-        });
-        constraints.sort_by_key(|constraint| constraint.column);
-        constraints.dedup_by_key(|constraint| constraint.column);
-        let given = constraints.len();
         let (most, optional) = (self.function.arguments.len(), self.function.optional);
+        let Some(constraints) = info.arguments(first..first + most) else {
+            return Err(Error::coded(raw::SQLITE_CONSTRAINT, ""));
+        };
+        let given = constraints.len();
         if !(most - optional..=most).contains(&given) {
-            if info.has_unusable(first) {
-                // The arguments come from a table that has to be read before.
-                return Err(Error::coded(raw::SQLITE_CONSTRAINT, ""));
-            }
             let name = self.function.name.to_string_lossy();
             let words: Vec<&str> = self.function.arguments.iter().map(|(_, word)| *word).collect();
             return Err(Error::new(format!("{name} requires {}", words.join(", "))));

@@ -4,8 +4,8 @@ use query::{Aggregate, AggregateFunction, Expression, TextOrder};
 use sqlite3_parser::ast::{Distinctness, Expr, FunctionTail};
 use vector::{CompareOp, LogicalType};
 
-use super::expressions::branches;
 use super::frame::Frame;
+use super::kernels;
 use super::names::{Meaning, unquoted};
 use super::planner::{Id, Planner, UnsettledSum};
 use super::typed::{Class, Typed, call, constant, unsupported};
@@ -100,14 +100,6 @@ pub fn has_aggregate<'b>(expression: &'b Expr<'b>) -> bool {
     any_part(expression, &|part| Call::of(part).is_some_and(|call| call.is_aggregate() && !call.is_window()))
 }
 
-fn has_window<'b>(expression: &'b Expr<'b>) -> bool {
-    any_part(expression, &|part| Call::of(part).is_some_and(|call| call.is_window()))
-}
-
-fn has_subquery<'b>(expression: &'b Expr<'b>) -> bool {
-    any_part(expression, &|part| matches!(part, Expr::Subquery(_) | Expr::Exists(_) | Expr::InSelect { .. }))
-}
-
 /// An aggregate of the engine's.
 pub fn aggregate(function: AggregateFunction, arguments: Vec<Expression>, result: LogicalType) -> Aggregate {
     Aggregate {
@@ -125,13 +117,11 @@ pub fn aggregate(function: AggregateFunction, arguments: Vec<Expression>, result
 impl<'b> Planner<'b> {
     /// Whether a part of an expression has a value for groups only, or is no column by itself.
     fn is_over_groups(&self, part: &'b Expr<'b>) -> bool {
-        if has_aggregate(part) || has_window(part) || has_subquery(part) {
-            return true;
-        }
         let name = match part {
             Expr::Id(name) => name.0,
             Expr::Name(name) => name.0,
-            _ => return false,
+            Expr::Subquery(_) | Expr::Exists(_) | Expr::InSelect { .. } => return true,
+            _ => return Call::of(part).is_some_and(|call| call.is_aggregate() || call.is_window()),
         };
         match self.resolve(&super::expressions::reference(None, None, name)) {
             Ok(Meaning::Alias(expression)) => any_part(expression, &|part| self.is_over_groups(part)),
@@ -263,7 +253,7 @@ impl<'b> Planner<'b> {
                     add(self, aggregate(F::Count, vec![argument.value.clone()], integer), Class::Integer);
                 let sum = self.sum_as_real(argument, &mut add);
                 let count = Typed::new(count, Class::Integer).real();
-                let value = self.real_arithmetic(super::host_functions::RealOperator::Divide, sum, count);
+                let value = kernels::real_arithmetic(kernels::RealOperator::Divide, sum, count);
                 Ok(Typed::new(value, Class::Real))
             }
             "min" | "max" => {
@@ -281,7 +271,7 @@ impl<'b> Planner<'b> {
                 );
                 let class = match &argument.class {
                     // What a column of numeric affinity has tells its class.
-                    Class::Number(_) => Class::Number(Box::new(self.is_fraction(best.clone()))),
+                    Class::Number(_) => Class::Number(Box::new(kernels::fraction(best.clone()))),
                     class => class.clone(),
                 };
                 Ok(Typed::new(best, class).within(argument.limit))
@@ -397,9 +387,4 @@ fn is_same(a: &Aggregate, b: &Aggregate) -> bool {
         && a.distinct == b.distinct
         && a.filter == b.filter
         && a.result == b.result
-}
-
-/// A condition with a value for each case, for callers that have no CASE of SQL's.
-pub fn choice(condition: Expression, then: Typed, otherwise: Typed) -> Result<Typed> {
-    branches(vec![condition], vec![then, otherwise])
 }

@@ -8,11 +8,12 @@ use sqlite3_parser::ast::Operator;
 use vector::{CompareOp, LogicalType};
 
 use super::expressions::integer;
-use super::host_functions::RealOperator;
+use super::kernels;
 use super::planner::Planner;
 use super::typed::{Class, EXACT, Typed, call, null_of, truth, unsupported};
 use crate::api::{Result, Value};
 use crate::values::Owned;
+use kernels::RealOperator;
 
 impl Planner<'_> {
     /// `+`, `-`, `*`, `/` and `%`.
@@ -54,7 +55,7 @@ impl Planner<'_> {
         };
         let is_real_for_sure = a.class == Class::Real || b.class == Class::Real;
         if is_real_for_sure {
-            let value = self.real_arithmetic(real_operator, a.real(), b.real());
+            let value = kernels::real_arithmetic(real_operator, a.real(), b.real());
             return Ok(Typed::new(value, Class::Real).within(limit));
         }
         // Of two integers the result is an integer, and a quotient is cut.
@@ -68,8 +69,8 @@ impl Planner<'_> {
             && (operator == Operator::Divide || limit.is_some_and(|limit| limit < EXACT));
         let (x, y) = (a.real(), b.real());
         let mut value = match is_exact {
-            true => self.real_arithmetic(real_operator, x, y),
-            false => self.number_arithmetic(real_operator, x, y, is_real.clone()),
+            true => kernels::real_arithmetic(real_operator, x, y),
+            false => kernels::number_arithmetic(real_operator, x, y, is_real.clone()),
         };
         if operator == Operator::Divide {
             let cut = call(Function::Truncate, vec![value.clone()], LogicalType::Float64);

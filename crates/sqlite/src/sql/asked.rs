@@ -9,7 +9,7 @@ use std::sync::Arc;
 use query::{Error, Expression, HostFunction, Result};
 use vector::{LogicalType, Vector, VectorBuilder};
 
-use super::host_functions::value_at;
+use super::host_functions::{push, value_at};
 use super::planner::Planner;
 use super::typed::{Class, Typed, unsupported};
 use crate::api::{Connection, Pinned, Statement, Value};
@@ -122,19 +122,7 @@ impl HostFunction for Asked {
             values.clear();
             values.extend(arguments.iter().map(|vector| value_at(vector, row)));
             let result = own.value(&values, &mut key).map_err(crate::api::Error::into_data)?;
-            let fits = match (&result, self.result) {
-                (None, _) => {
-                    builder.push_null();
-                    true
-                }
-                (Some(Owned::Integer(value)), LogicalType::Int64) => builder.push_i64(*value),
-                (Some(Owned::Real(value)), LogicalType::Float64) => builder.push_f64(*value),
-                (Some(Owned::Text(text)), LogicalType::Text) => builder.push_bytes(text),
-                _ => false,
-            };
-            if !fits {
-                return Err(Error::Decline("a function that gives values of another class than usual"));
-            }
+            push(&mut builder, result.as_ref(), self.result)?;
         }
         Ok(builder.finish(&|_, _, _| Box::default()))
     }

@@ -277,10 +277,7 @@ impl Planner<'_> {
             texts.push(match (&part.class, part.known()) {
                 (Class::Null, _) => return Ok(Typed::null()),
                 (Class::Text, _) => part.value,
-                (_, Some(Some(known))) => {
-                    let text = self.ask("CAST(?1 AS TEXT)", known.value())?;
-                    constant(text.value())
-                }
+                (_, Some(Some(known))) => self.asked("CAST(?1 AS TEXT)", &[known.value()])?.value,
                 (Class::Integer, _) => {
                     let body = |values: &[Value<'_>]| match values {
                         [Value::Integer(value)] => Some(Owned::Text(value.to_string().into_bytes().into())),

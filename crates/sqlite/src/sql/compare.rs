@@ -83,7 +83,7 @@ impl Planner<'_> {
             return Ok(typed);
         }
         match typed.known() {
-            Some(Some(text)) => Typed::constant(self.ask("?1", text.value())?.value()),
+            Some(Some(text)) => self.numeric(text.value()),
             Some(None) => Ok(Typed::null()),
             None => Err(unsupported("a comparison of a column of text with numbers")),
         }
@@ -95,7 +95,7 @@ impl Planner<'_> {
             return Ok(typed);
         }
         match typed.known() {
-            Some(Some(value)) => Typed::constant(self.ask("CAST(?1 AS TEXT)", value.value())?.value()),
+            Some(Some(value)) => self.asked("CAST(?1 AS TEXT)", &[value.value()]),
             Some(None) => Ok(Typed::null()),
             None => Err(unsupported("a comparison of computed numbers with a column of text")),
         }
@@ -192,7 +192,6 @@ pub fn folded(typed: Typed, collation: Collation) -> Expression {
 pub fn as_list(equals: Vec<Expression>) -> Expression {
     let mut value: Option<Expression> = None;
     let mut builder: Option<VectorBuilder> = None;
-    let mut logical = LogicalType::Int64;
     for equal in &equals {
         let Expression::Call { arguments, .. } = equal else { return any(equals) };
         let [left, Expression::Constant(right)] = arguments.as_slice() else { return any(equals) };
@@ -200,8 +199,7 @@ pub fn as_list(equals: Vec<Expression>) -> Expression {
             return any(equals);
         }
         value = Some(left.clone());
-        logical = right.logical;
-        let entries = builder.get_or_insert_with(|| VectorBuilder::new(logical));
+        let entries = builder.get_or_insert_with(|| VectorBuilder::new(right.logical));
         let fits = match &right.values {
             vector::Values::Int64(values) => values.first().is_some_and(|&value| entries.push_i64(value)),
             vector::Values::Float64(values) => values.first().is_some_and(|&value| entries.push_f64(value)),
@@ -213,7 +211,6 @@ pub fn as_list(equals: Vec<Expression>) -> Expression {
         }
     }
     let (Some(value), Some(builder)) = (value, builder) else { return any(equals) };
-    let _ = logical;
     let entries = Arc::new(builder.finish(&|_, _, _| Box::default()));
     Expression::In { value: Box::new(value), entries }
 }

@@ -9,6 +9,7 @@ use sqlite3_parser::ast::{
 use vector::{CompareOp, LogicalType};
 
 use super::frame::{Frame, Outer};
+use super::kernels;
 use super::names::{Reference, Visible, unquoted};
 use super::planner::{Estimate, Id, Node, Planner, Shown};
 use super::select::Output;
@@ -176,7 +177,7 @@ impl<'b> Planner<'b> {
     }
 
     /// A query that sees nothing of the one around it.
-    fn alone(&mut self, select: &'b Select<'b>) -> Result<Output> {
+    pub fn alone(&mut self, select: &'b Select<'b>) -> Result<Output> {
         let around = std::mem::take(&mut self.scopes);
         let output = self.select(select);
         self.scopes = around;
@@ -357,7 +358,7 @@ impl<'b> Planner<'b> {
                 limit: known.bounds.map(|(low, high)| low.abs().max(high.abs())),
             });
             if own.kind == Kind::Number {
-                let is_real = self.is_fraction(Expression::Column(id));
+                let is_real = kernels::fraction(Expression::Column(id));
                 self.set_class(id, Class::Number(Box::new(is_real)));
             }
             self.estimates.insert(id, known);

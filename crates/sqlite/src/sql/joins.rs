@@ -249,8 +249,6 @@ impl<'b> Planner<'b> {
         waiting.reverse();
         while let Some(outer) = waiting.pop() {
             let ids = outer.relation.ids();
-            let later = waiting.iter().flat_map(|other| &other.on);
-            let _ = later;
             if conjuncts.iter().any(|condition| rejects_null(condition, &ids)) {
                 relations.push(outer.relation);
                 conjuncts.extend(split(outer.on));

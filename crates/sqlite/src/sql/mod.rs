@@ -1,8 +1,8 @@
 //! Whole queries in the vectorised engine: from the text of a SELECT to a plan.
 //!
 //! - `statement`: the text, asked of SQLite and parsed
-//! - `typed`: expressions with the class of their values; `host_functions`: functions that the engine has
-//!   not; `asked`: those that SQLite computes itself
+//! - `typed`: expressions with the class of their values; `host_functions`, `kernels`: functions that the
+//!   engine has not; `asked`: those that SQLite computes itself
 //! - `planner`: columns by number, and parts of a plan; `names`: what a name stands for
 //! - `expressions`, `compare`, `arithmetic`, `calls`, `glob`: expressions as SQLite computes them
 //! - `frame`: what one SELECT is made of; `from`: its tables; `plain`: tables that are not columnar
@@ -23,6 +23,7 @@ mod from;
 mod glob;
 mod host_functions;
 mod joins;
+mod kernels;
 mod names;
 mod output;
 mod plain;
@@ -112,7 +113,7 @@ impl Query<'_> {
     /// Does something with the plan, and once more with one that looks at classes if it has to.
     fn with_plan<R>(&self, run: impl Fn(Prepared) -> Result<R>) -> Result<R> {
         match self.prepare(false).and_then(&run) {
-            Err(error) if error.message.contains(host_functions::UNSETTLED) => run(self.prepare(true)?),
+            Err(error) if error.message.contains(kernels::UNSETTLED) => run(self.prepare(true)?),
             result => result,
         }
     }

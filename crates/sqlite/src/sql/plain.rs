@@ -7,6 +7,7 @@ use query::{BATCH_ROWS, Batch, Expression, Host, Source, Unit};
 use vector::Vector;
 
 use super::from::Relation;
+use super::kernels;
 use super::names::Visible;
 use super::planner::{Estimate, Node, Planner, Shown};
 use super::typed::{Class, Typed};
@@ -144,7 +145,7 @@ impl Planner<'_> {
             limit: None,
         });
         if column.kind == Kind::Number {
-            let is_real = self.is_fraction(Expression::Column(id));
+            let is_real = kernels::fraction(Expression::Column(id));
             self.set_class(id, Class::Number(Box::new(is_real)));
         }
         id

@@ -12,11 +12,11 @@ use query::{Expression, HostFunction, Plan, Source};
 use vector::LogicalType;
 
 use super::asked;
-use super::host_functions::{Body, IsFraction, NumberOperator, RealOperator, RowFunction};
+use super::host_functions::{Body, RowFunction};
 use super::names::Scope;
 use super::output::{Rows, layout};
 use super::typed::{Class, Typed, unsupported};
-use crate::api::{Connection, Error, Result, Value};
+use crate::api::{Connection, Result, Value};
 use crate::engine::run_plan;
 use crate::table::Tables;
 use crate::values::{Column, Kind, Owned};
@@ -292,40 +292,14 @@ impl<'b> Planner<'b> {
         Ok(function)
     }
 
-    /// Arithmetic of reals.
-    pub fn real_arithmetic(&mut self, operator: RealOperator, a: Expression, b: Expression) -> Expression {
-        let function = self.shared(format!("{operator:?}"), || Arc::new(operator));
-        Expression::Host { function, arguments: vec![a, b], result: LogicalType::Float64 }
-    }
-
-    /// Arithmetic of numbers, of which `is_real` says where the result is a real.
-    pub fn number_arithmetic(
-        &mut self,
-        operator: RealOperator,
-        a: Expression,
-        b: Expression,
-        is_real: Expression,
-    ) -> Expression {
-        let function = self.shared(format!("number {operator:?}"), || Arc::new(NumberOperator(operator)));
-        Expression::Host { function, arguments: vec![a, b, is_real], result: LogicalType::Float64 }
-    }
-
-    /// Which reals of a column of numeric affinity are no integers.
-    pub fn is_fraction(&mut self, of: Expression) -> Expression {
-        let function = self.shared("is_fraction".into(), || Arc::new(IsFraction));
-        Expression::Host { function, arguments: vec![of], result: LogicalType::Bool }
-    }
-
-    /// What a column of numeric affinity makes of a text, or what a cast to text makes of a number.
-    pub fn ask(&self, expression: &str, value: Value<'_>) -> Result<Owned> {
-        let statement = self.db.prepare(&format!("SELECT {expression}"))?;
-        statement.bind(1, value)?;
-        if !statement.step()? {
-            return Err(Error::new("no row"));
+    /// What a column of numeric affinity makes of a text.
+    pub fn numeric(&self, text: Value<'_>) -> Result<Typed> {
+        let statement = self.db.prepare("SELECT ?1")?;
+        statement.bind(1, text)?;
+        match statement.step()? {
+            true => Typed::constant(statement.argument(0).argument.numeric()),
+            false => Ok(Typed::null()),
         }
-        let given = statement.argument(0);
-        let value = if expression == "?1" { given.argument.numeric() } else { given.argument.value() };
-        Owned::of(value).ok_or_else(|| Error::new("NULL of a value"))
     }
 
     /// A column of a result, for `output`.

@@ -11,6 +11,7 @@ use super::aggregates::{aggregate, has_aggregate};
 use super::compare::folded;
 use super::frame::{Frame, Groups};
 use super::from::Named;
+use super::kernels;
 use super::names::{Scope, unquoted};
 use super::planner::{Id, Node, Planner, ids_of};
 use super::typed::{Class, Typed, truth, unsupported};
@@ -198,10 +199,7 @@ impl<'b> Planner<'b> {
         let windows = frame.windows.take().unwrap_or_default();
         windows.iter().for_each(|term| term.ids(&mut needed));
         let mut node = if is_grouped {
-            if let Some(having) = &having {
-                ids_of(having, &mut needed);
-            }
-            let node = self.grouped(&mut frame, &needed)?;
+            let node = self.grouped(&mut frame)?;
             node.filtered(&having.into_iter().collect::<Vec<_>>(), 0.3)?
         } else {
             self.joined(&mut frame, &needed)?
@@ -248,7 +246,7 @@ impl<'b> Planner<'b> {
             let tells = bound.tells_class();
             if let Class::Number(is_real) = bound.class {
                 let is_real = match *is_real {
-                    _ if tells => self.is_fraction(Expression::Column(id)),
+                    _ if tells => kernels::fraction(Expression::Column(id)),
                     // 1 and 1.0 are one group: either may stand for it.
                     given => {
                         let flag = self.new_hidden(Class::Truth);
@@ -265,7 +263,7 @@ impl<'b> Planner<'b> {
     }
 
     /// The groups of a frame's rows.
-    pub fn grouped(&mut self, frame: &mut Frame<'b>, _needed: &[Id]) -> Result<Node> {
+    pub fn grouped(&mut self, frame: &mut Frame<'b>) -> Result<Node> {
         let Groups { keys, aggregates } = frame.groups.take().unwrap_or_default();
         let mut needed = Vec::new();
         keys.iter().for_each(|(key, _)| ids_of(key, &mut needed));
@@ -292,10 +290,8 @@ impl<'b> Planner<'b> {
                 id = self.new_hidden(Class::Truth);
                 own.function = AggregateFunction::AnyFraction;
                 own.arguments = vec![sum.argument];
-                settled.push((
-                    super::host_functions::settled(Expression::Column(sum.sum), Expression::Column(id)),
-                    sum.flag,
-                ));
+                settled
+                    .push((kernels::settled(Expression::Column(sum.sum), Expression::Column(id)), sum.flag));
             }
             own.arguments =
                 own.arguments.iter().map(|argument| node.place(argument)).collect::<Result<Vec<_>>>()?;
@@ -359,7 +355,8 @@ impl<'b> Planner<'b> {
             if let Some(collation) = collation {
                 value.collation = (collation, true);
             }
-            terms.push(term(value, column));
+            let (descending, nulls_first) = direction(column);
+            terms.push(Term { value, descending, nulls_first });
         }
         Ok(terms)
     }
@@ -433,7 +430,7 @@ impl<'b> Planner<'b> {
             }
             match &output.class {
                 Class::Number(_) if output.tells_class() => {
-                    let is_real = self.is_fraction(Expression::Column(id));
+                    let is_real = kernels::fraction(Expression::Column(id));
                     self.set_class(id, Class::Number(Box::new(is_real)));
                 }
                 Class::Number(is_real) => {
@@ -475,15 +472,15 @@ pub fn bare<'b>(expression: &'b Expr<'b>) -> &'b Expr<'b> {
     }
 }
 
-fn term(value: Typed, column: &SortedColumn<'_>) -> Term {
+/// Whether the greatest value comes first, and whether NULLs do: NULL is less than all else.
+pub fn direction(column: &SortedColumn<'_>) -> (bool, bool) {
     let descending = matches!(column.order, Some(SortOrder::Desc));
-    // NULL is less than all else.
     let nulls_first = match &column.nulls {
         Some(NullsOrder::First) => true,
         Some(NullsOrder::Last) => false,
         None => !descending,
     };
-    Term { value, descending, nulls_first }
+    (descending, nulls_first)
 }
 
 /// What a result is called that has no name of its own, for queries around it.

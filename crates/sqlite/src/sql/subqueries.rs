@@ -9,7 +9,7 @@ use query::Expression;
 use sqlite3_parser::ast::{Expr, OneSelect, Select};
 use vector::{CompareOp, LogicalType};
 
-use super::expressions::negated;
+use super::expressions::{branches, negated};
 use super::frame::{Frame, Keeps, Outer, Semi};
 use super::from::Relation;
 use super::joins::{own_ids, split};
@@ -134,7 +134,7 @@ impl<'b> Planner<'b> {
         let is_whole = std::mem::replace(&mut frame.is_whole_condition, false);
         let value = self.bind(lhs, frame)?;
         if !self.is_tied(select)? {
-            let output = self.select(select)?;
+            let output = self.alone(select)?;
             let [id] = output.ids.as_slice() else { return Err(unsupported("IN with several columns")) };
             let column = Typed { affinity: None, ..self.column(*id) };
             if is_whole && let Some((outer, inner)) = self.equal_keys(value.clone(), column.clone())? {
@@ -230,10 +230,7 @@ impl<'b> Planner<'b> {
     /// `(SELECT ...)` as a value.
     pub fn scalar_subquery(&mut self, select: &'b Select<'b>, frame: &mut Frame<'b>) -> Result<Typed> {
         if !self.is_tied(select)? {
-            let around = std::mem::take(&mut self.scopes);
-            let output = self.select(select);
-            self.scopes = around;
-            let output = output?;
+            let output = self.alone(select)?;
             let [id] = output.ids.as_slice() else {
                 return Err(unsupported("a subquery of several columns"));
             };
@@ -292,7 +289,7 @@ impl<'b> Planner<'b> {
         self.with.truncate(self.with.len() - count);
         let keys: Vec<Id> = inner.groups.iter().flat_map(|groups| &groups.keys).map(|(_, id)| *id).collect();
         let empty = self.of_no_rows(&value, &inner)?;
-        let node = self.grouped(&mut inner, &[])?;
+        let node = self.grouped(&mut inner)?;
         let given = self.new_column(&value);
         let mut outputs = vec![(value.value.clone(), given)];
         if let super::typed::Class::Number(is_real) = &value.class {
@@ -319,7 +316,7 @@ impl<'b> Planner<'b> {
                     Expression::IsNull(Box::new(Expression::Column(keys.first().copied().unwrap_or(given)))),
                     true,
                 );
-                super::aggregates::choice(found.value, column, zero)
+                branches(vec![found.value], vec![column, zero])
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, VectorBuilder};
 
-use super::host_functions::exact_real;
+use super::kernels::exact_real;
 use crate::api::{Error, Result, Value};
 use crate::values::{Affinity, Collation, Owned, as_real};
 
@@ -148,15 +148,14 @@ impl Typed {
 
     /// The value as a condition: whether it is a number that is not zero.
     pub fn condition(self) -> Result<Expression> {
-        let not_zero = |value: Expression, zero: Value<'_>, logical| {
-            let _ = logical;
+        let not_zero = |value: Expression, zero: Value<'_>| {
             call(Function::Compare(CompareOp::NotEqual), vec![value, constant(zero)], LogicalType::Bool)
         };
         Ok(match self.class {
             Class::Truth => self.value,
             Class::Null => null_of(LogicalType::Bool),
-            Class::Integer => not_zero(self.value, Value::Integer(0), LogicalType::Int64),
-            Class::Real | Class::Number(_) => not_zero(self.value, Value::Real(0.0), LogicalType::Float64),
+            Class::Integer => not_zero(self.value, Value::Integer(0)),
+            Class::Real | Class::Number(_) => not_zero(self.value, Value::Real(0.0)),
             Class::Text => return Err(unsupported("text as a condition")),
         })
     }

@@ -4,14 +4,16 @@ use query::{
     AggregateFunction, Expression, FrameBound, FrameExclusion, FrameOffset, FrameUnits, Function, Plan,
     SortKey, TextOrder, WindowCall, WindowFrame, WindowFunction,
 };
-use sqlite3_parser::ast::{self, FrameExclude, FrameMode, NullsOrder, Over, SortOrder, Window};
+use sqlite3_parser::ast::{self, FrameExclude, FrameMode, Over, Window};
 use vector::LogicalType;
 
 use super::aggregates::Call;
 use super::compare::folded;
 use super::frame::Frame;
+use super::kernels;
 use super::names::unquoted;
 use super::planner::{Id, Node, Planner, ids_of};
+use super::select::direction;
 use super::typed::{Class, Typed, call, int32, null_of, unsupported, widened};
 use crate::api::Result;
 use crate::values::{Collation, Owned};
@@ -75,12 +77,7 @@ impl<'b> Planner<'b> {
         let mut order = Vec::new();
         for column in window.order_by.unwrap_or_default() {
             let bound = self.bind(&column.expr, frame)?.plain();
-            let descending = matches!(column.order, Some(SortOrder::Desc));
-            let nulls_first = match &column.nulls {
-                Some(NullsOrder::First) => true,
-                Some(NullsOrder::Last) => false,
-                None => !descending,
-            };
+            let (descending, nulls_first) = direction(column);
             let collation = bound.collation.0;
             let expression = folded(bound, collation);
             order.push(SortKey { expression, descending, nulls_first, order: TextOrder::Bytes });
@@ -137,11 +134,9 @@ impl<'b> Planner<'b> {
         // A column of numeric affinity tells by its values which are reals.
         let first_class = arguments.first().map_or(Class::Null, |argument| argument.class.clone());
         let tells_class = arguments.first().is_none_or(Typed::tells_class);
-        let kept = |planner: &mut Self, value: Expression, class: Class| -> Result<Typed> {
+        let kept = |value: Expression, class: Class| -> Result<Typed> {
             let class = match class {
-                Class::Number(_) if tells_class => {
-                    Class::Number(Box::new(planner.is_fraction(value.clone())))
-                }
+                Class::Number(_) if tells_class => Class::Number(Box::new(kernels::fraction(value.clone()))),
                 Class::Number(_) => {
                     return Err(unsupported("windows over values that are integers or reals"));
                 }
@@ -166,17 +161,17 @@ impl<'b> Planner<'b> {
                     });
                 }
                 let value = add(self, function, all, logical, first_class.clone());
-                kept(self, value, first_class)
+                kept(value, first_class)
             }
             ("first_value" | "last_value", [value]) => {
                 let function = if given.name == "first_value" { W::FirstValue } else { W::LastValue };
                 let value = add(self, function, vec![value.value.clone()], logical, first_class.clone());
-                kept(self, value, first_class)
+                kept(value, first_class)
             }
             ("nth_value", [value, number]) => {
                 let all = vec![value.value.clone(), steps(Some(number))?];
                 let value = add(self, W::NthValue, all, logical, first_class.clone());
-                kept(self, value, first_class)
+                kept(value, first_class)
             }
             ("count", []) => match filter {
                 None => {
@@ -202,7 +197,7 @@ impl<'b> Planner<'b> {
                 let function = if given.name == "min" { A::Min } else { A::Max };
                 let value = filtered(filter, value.value.clone(), logical);
                 let value = add(self, W::Aggregate(function), vec![value], logical, first_class.clone());
-                kept(self, value, first_class)
+                kept(value, first_class)
             }
             ("sum" | "avg" | "total", [_]) if first_class == Class::Text => {
                 Err(unsupported(&format!("{} of text", given.name)))

@@ -35,6 +35,7 @@ use vector::LogicalType;
 use self::hosted::Hosted;
 use self::output::Output;
 use self::partitioned::{Partitioned, Scatter};
+pub use self::precise_sum::is_fraction;
 pub use self::sets::SetsSink;
 use self::table::Table;
 use crate::operators::sort::Room;

@@ -31,11 +31,13 @@ const EMPTY: State = State { sum: 0.0, error: 0.0, count: 0 };
 /// From here on all floats are whole numbers.
 const WHOLE: f64 = 4_503_599_627_370_496.0;
 
-/// Whether a float is no whole number: then adding what leaves no room for a fraction changes it.
+/// Whether no integer of 64 bits has the value of a float. Below 2^52 adding what leaves no room for a
+/// fraction changes such a float. From there on floats are whole, and too great from 2^63 on.
 #[inline(always)]
-fn is_fraction(value: f64) -> bool {
+pub fn is_fraction(value: f64) -> bool {
     let shift = WHOLE.copysign(value);
-    (value.abs() < WHOLE) & ((value + shift) - shift != value)
+    let size = value.abs();
+    ((size < WHOLE) & ((value + shift) - shift != value)) | (size >= 9_223_372_036_854_775_808.0)
 }
 
 /// The sum of two floats, and its rounding error.
@@ -223,8 +225,10 @@ mod tests {
             (1e-300, true),
             (2_251_799_813_685_248.5, true),
             (4_503_599_627_370_497.0, false),
-            (1e300, false),
-            (f64::INFINITY, false),
+            (9_223_372_036_854_774_784.0, false),
+            (9_223_372_036_854_775_808.0, true),
+            (1e300, true),
+            (f64::INFINITY, true),
         ] {
             assert_eq!(is_fraction(value), expected, "{value}");
             let mut state = in_lanes(&[1.0; 20]);
