@@ -39,9 +39,15 @@ impl Running {
 
 /// All rows of a plan over these sources.
 pub fn run_plan(db: Connection, plan: &Plan, sources: Vec<Box<dyn Source>>) -> Result<Vec<Batch>> {
-    let mut running = Running::new(db, plan, sources, 1, None)?;
+    all(db, plan, sources).map_err(told)
+}
+
+fn all(db: Connection, plan: &Plan, sources: Vec<Box<dyn Source>>) -> query::Result<Vec<Batch>> {
+    let settings = Settings { memory: MEMORY, threads: 1, temp_files: None };
+    let mut host = SqliteHost::new(db);
+    let mut execution = Execution::new(plan, sources, settings)?;
     let mut batches = Vec::new();
-    while let Some(batch) = running.next()? {
+    while let Some(batch) = execution.next(&mut host)? {
         batches.push(batch);
     }
     Ok(batches)
@@ -66,18 +72,8 @@ fn told(error: query::Error) -> Error {
 
 /// All rows of a plan whose only source is this one. None if the engine declines.
 pub fn rows_of(db: Connection, plan: &Plan, source: TableSource) -> Result<Option<Vec<Batch>>> {
-    let settings = Settings { memory: MEMORY, threads: 1, temp_files: None };
-    let mut host = SqliteHost::new(db);
-    let mut batches = Vec::new();
-    let run = || {
-        let mut execution = Execution::new(plan, vec![Box::new(source)], settings)?;
-        while let Some(batch) = execution.next(&mut host)? {
-            batches.push(batch);
-        }
-        Ok(())
-    };
-    match run() {
-        Ok(()) => Ok(Some(batches)),
+    match all(db, plan, vec![Box::new(source)]) {
+        Ok(batches) => Ok(Some(batches)),
         Err(query::Error::Decline(_)) => Ok(None),
         Err(error) => Err(told(error)),
     }

@@ -9,7 +9,6 @@ use sqlite3_parser::ast::{
 use vector::{CompareOp, LogicalType};
 
 use super::frame::{Frame, Outer};
-use super::kernels;
 use super::names::{Reference, Visible, unquoted};
 use super::planner::{Estimate, Id, Node, Planner, Shown};
 use super::select::Output;
@@ -18,7 +17,7 @@ use super::{plain, statistics};
 use crate::api::Result;
 use crate::engine::{ColumnType, run_plan};
 use crate::table::{TableState, resolve};
-use crate::values::{Affinity, Collation, Kind};
+use crate::values::{Affinity, Collation};
 
 /// A query that WITH names, and what was known where it stands.
 #[derive(Clone)]
@@ -38,8 +37,8 @@ pub struct Named<'b> {
 pub struct Kept {
     batches: Rc<Vec<Batch>>,
     names: Vec<String>,
-    /// The columns, and where each, and what says which of its numbers are reals, is in batches.
-    columns: Vec<(Typed, usize, Option<usize>)>,
+    /// The columns. In batches each is followed by what says which of its numbers are reals, if it has such.
+    columns: Vec<Typed>,
     types: Vec<LogicalType>,
     rows: f64,
 }
@@ -196,21 +195,8 @@ impl<'b> Planner<'b> {
 
     /// Runs a query that is used more than once.
     fn keep(&mut self, output: Output) -> Result<Kept> {
-        let mut flat = Vec::new();
-        let mut columns = Vec::new();
-        for &id in &output.ids {
-            let column = self.column(id);
-            let at = flat.len();
-            flat.push((column.value.clone(), id));
-            let flag = match &column.class {
-                Class::Number(is_real) => {
-                    flat.push(((**is_real).clone(), self.new_hidden(Class::Truth)));
-                    Some(at + 1)
-                }
-                _ => None,
-            };
-            columns.push((column, at, flag));
-        }
+        let columns: Vec<Typed> = output.ids.iter().map(|&id| self.column(id)).collect();
+        let flat = self.flat(&columns);
         let mut plan = output.node.projected(&flat)?.plan;
         let types = plan.types();
         let (sources, _) = self.take_sources(&mut plan);
@@ -222,21 +208,16 @@ impl<'b> Planner<'b> {
 
     /// The rows that were kept, with columns of their own.
     fn again(&mut self, kept: &Kept, name: String, columns: Option<&[String]>) -> (Relation, Visible) {
-        let mut places: Vec<Id> = vec![0; kept.types.len()];
-        let mut ids = Vec::new();
-        for (column, at, flag) in &kept.columns {
+        let (mut places, mut ids) = (Vec::new(), Vec::new());
+        for column in &kept.columns {
             let id = self.new_column(column);
-            if let Some(place) = places.get_mut(*at) {
-                *place = id;
-            }
-            if let Some(flag) = flag {
-                let own = self.new_hidden(Class::Truth);
-                if let Some(place) = places.get_mut(*flag) {
-                    *place = own;
-                }
-                self.set_class(id, Class::Number(Box::new(Expression::Column(own))));
-            }
+            places.push(id);
             ids.push(id);
+            if let Class::Number(_) = column.class {
+                let flag = self.new_hidden(Class::Truth);
+                places.push(flag);
+                self.set_class(id, Class::Number(Box::new(Expression::Column(flag))));
+            }
         }
         let source = plain::KeptBatches::new(Rc::clone(&kept.batches));
         let shown = Shown { table: name.clone(), columns: kept.names.clone() };
@@ -337,30 +318,14 @@ impl<'b> Planner<'b> {
                 visible.columns.push((name, Err(why)));
                 continue;
             };
-            let class = match own.kind {
-                Kind::Null => Class::Null,
-                Kind::Real => Class::Real,
-                Kind::Text => Class::Text,
-                Kind::Number => Class::Number(Box::new(super::typed::truth(true))),
-                Kind::Integer | Kind::Mixed => Class::Integer,
-            };
             let Some(collation) = Collation::of_name(&definition.collation) else {
                 let why = format!("column {name}, whose collation is {}", definition.collation);
                 visible.columns.push((name, Err(why)));
                 continue;
             };
             let known = statistics::estimate(&storage, place, tail)?;
-            let id = self.new_column(&Typed {
-                value: Expression::Column(0),
-                class,
-                affinity: Some(definition.affinity),
-                collation: (collation, false),
-                limit: known.bounds.map(|(low, high)| low.abs().max(high.abs())),
-            });
-            if own.kind == Kind::Number {
-                let is_real = kernels::fraction(Expression::Column(id));
-                self.set_class(id, Class::Number(Box::new(is_real)));
-            }
+            let limit = known.bounds.map(|(low, high)| low.abs().max(high.abs()));
+            let id = self.stored_column(own.kind, definition.affinity, collation, limit);
             self.estimates.insert(id, known);
             columns.push((place, id));
             visible.columns.push((name, Ok(id)));

@@ -96,14 +96,7 @@ impl Query<'_> {
         let select = statement::parse(&room, &self.described.text)?;
         let output = planner.select(select)?;
         let columns: Vec<typed::Typed> = output.ids.iter().map(|&id| planner.column(id)).collect();
-        let mut flat = Vec::new();
-        for (column, id) in columns.iter().zip(&output.ids) {
-            flat.push((column.value.clone(), *id));
-            if let typed::Class::Number(is_real) = &column.class {
-                let flag = planner.new_hidden(typed::Class::Truth);
-                flat.push(((**is_real).clone(), flag));
-            }
-        }
+        let flat = planner.flat(&columns);
         let mut plan = query::simplify(output.node.projected(&flat)?.plan);
         let (sources, source_names) = planner.take_sources(&mut plan);
         let may_be_unsettled = planner.may_be_unsettled;

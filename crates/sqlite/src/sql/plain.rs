@@ -3,14 +3,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use query::{BATCH_ROWS, Batch, Expression, Host, Source, Unit};
+use query::{BATCH_ROWS, Batch, Host, Source, Unit};
 use vector::Vector;
 
 use super::from::Relation;
-use super::kernels;
 use super::names::Visible;
 use super::planner::{Estimate, Node, Planner, Shown};
-use super::typed::{Class, Typed};
 use crate::api::{Connection, Result, Value};
 use crate::declaration::quoted;
 use crate::values::{Affinity, Collation, Column, ColumnBuilder, Kind};
@@ -114,7 +112,7 @@ impl Planner<'_> {
                 }
                 continue;
             };
-            let id = self.relation_column(&column, affinity, collation);
+            let id = self.stored_column(column.kind, affinity, collation, None);
             self.estimates.insert(id, Estimate { distinct: (rows as f64).max(1.0), bounds: None });
             if let Some(place) = visible.columns.get_mut(at) {
                 place.1 = Ok(id);
@@ -127,28 +125,6 @@ impl Planner<'_> {
         let source = Kept { columns: vectors, rows, at: 0 };
         let plan = self.scan(Box::new(source), types, Shown { table: visible.name.clone(), columns: shown });
         Ok((Relation::Node(Node { plan, ids, rows: (rows as f64).max(1.0) }), visible))
-    }
-
-    fn relation_column(&mut self, column: &Column, affinity: Affinity, collation: Collation) -> usize {
-        let class = match column.kind {
-            Kind::Null => Class::Null,
-            Kind::Real => Class::Real,
-            Kind::Text => Class::Text,
-            Kind::Number => Class::Number(Box::new(super::typed::truth(true))),
-            Kind::Integer | Kind::Mixed => Class::Integer,
-        };
-        let id = self.new_column(&Typed {
-            value: Expression::Column(0),
-            class,
-            affinity: Some(affinity),
-            collation: (collation, false),
-            limit: None,
-        });
-        if column.kind == Kind::Number {
-            let is_real = kernels::fraction(Expression::Column(id));
-            self.set_class(id, Class::Number(Box::new(is_real)));
-        }
-        id
     }
 
     /// One row without columns.

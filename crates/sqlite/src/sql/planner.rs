@@ -13,13 +13,14 @@ use vector::LogicalType;
 
 use super::asked;
 use super::host_functions::{Body, RowFunction};
+use super::kernels;
 use super::names::Scope;
 use super::output::{Rows, layout};
 use super::typed::{Class, Typed, unsupported};
 use crate::api::{Connection, Result, Value};
 use crate::engine::run_plan;
 use crate::table::Tables;
-use crate::values::{Column, Kind, Owned};
+use crate::values::{Affinity, Collation, Column, Kind, Owned};
 
 /// The number of a column within a query.
 pub type Id = usize;
@@ -231,13 +232,32 @@ impl<'b> Planner<'b> {
         }
     }
 
-    /// The rows of a part of the query, computed now: values of its columns.
-    pub fn run(
+    /// A column of a table, whose values lie so.
+    pub fn stored_column(
         &mut self,
-        node: Node,
-        columns: &[Typed],
-        most: Option<usize>,
-    ) -> Result<Vec<Vec<Option<Owned>>>> {
+        kind: Kind,
+        affinity: Affinity,
+        collation: Collation,
+        limit: Option<f64>,
+    ) -> Id {
+        let id = self.new_hidden(Class::Null);
+        let value = Expression::Column(id);
+        let class = match kind {
+            Kind::Null => Class::Null,
+            Kind::Real => Class::Real,
+            Kind::Text => Class::Text,
+            Kind::Number => Class::Number(Box::new(kernels::fraction(value.clone()))),
+            Kind::Integer | Kind::Mixed => Class::Integer,
+        };
+        let typed = Typed { value, class, affinity: Some(affinity), collation: (collation, false), limit };
+        if let Some(column) = self.columns.get_mut(id) {
+            *column = typed;
+        }
+        id
+    }
+
+    /// Results as columns of a plan, as `output::layout` has them.
+    pub fn flat(&mut self, columns: &[Typed]) -> Vec<(Expression, Id)> {
         let mut flat = Vec::new();
         for column in columns {
             flat.push((column.value.clone(), self.new_hidden(Class::Null)));
@@ -245,6 +265,17 @@ impl<'b> Planner<'b> {
                 flat.push(((**is_real).clone(), self.new_hidden(Class::Truth)));
             }
         }
+        flat
+    }
+
+    /// The rows of a part of the query, computed now: values of its columns.
+    pub fn run(
+        &mut self,
+        node: Node,
+        columns: &[Typed],
+        most: Option<usize>,
+    ) -> Result<Vec<Vec<Option<Owned>>>> {
+        let flat = self.flat(columns);
         let mut plan = node.projected(&flat)?.plan;
         if let Some(most) = most {
             plan = Plan::Limit { input: Box::new(plan), offset: 0, limit: Some(most as u64) };
