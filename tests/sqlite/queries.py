@@ -202,6 +202,7 @@ SELECT id FROM t WHERE id IN (SELECT tid FROM o GROUP BY tid HAVING sum(quantity
 SELECT id FROM t WHERE k IN (SELECT k FROM d WHERE region = 'north') OR id < 5
 SELECT id FROM t WHERE EXISTS (SELECT * FROM o WHERE o.tid = t.id AND o.quantity > 8)
 SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM o WHERE o.tid = t.id)
+SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM d WHERE d.k = 3 AND d.region = 'south') AND k = 3
 SELECT id FROM t WHERE EXISTS (SELECT 1 FROM o WHERE o.tid = t.id AND o.quantity > t.k)
 SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM d WHERE region = 'west')
 SELECT count(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM d WHERE region = 'west')
@@ -252,6 +253,7 @@ ERRORS = [
     ("SELECT sum(big * big) FROM t", "integer overflow"),
     ("SELECT json_extract(name, '$.x') FROM t", "the function json_extract"),
     ("SELECT sum(name) FROM t", "sum of text"),
+    ("SELECT id FROM t WHERE EXISTS (SELECT count(*) FROM o WHERE o.tid = t.id)", "EXISTS of an aggregate"),
     ("SELECT id FROM t FULL JOIN d ON t.k = d.k", "FULL JOIN"),
 ]
 

@@ -6,13 +6,15 @@
 //! needs.
 
 use query::Expression;
-use sqlite3_parser::ast::{Expr, OneSelect, Select};
+use sqlite3_parser::ast::{Expr, OneSelect, ResultColumn, Select};
 use vector::{CompareOp, LogicalType};
 
+use super::aggregates::has_aggregate;
 use super::expressions::{branches, negated};
 use super::frame::{Frame, Keeps, Outer, Semi};
 use super::from::Relation;
 use super::joins::{own_ids, split};
+use super::names::Scope;
 use super::planner::{Id, Planner};
 use super::typed::{Typed, truth, unsupported};
 use crate::api::Result;
@@ -70,10 +72,17 @@ impl<'b> Planner<'b> {
     /// EXISTS, or its opposite.
     pub fn exists(&mut self, select: &'b Select<'b>, not: bool, frame: &mut Frame<'b>) -> Result<Expression> {
         let is_whole = frame.is_whole_condition;
-        let bound = self.bind_rows(select)?;
-        let (mut inner, count) = bound;
+        let (mut inner, columns) = self.enter(select, "EXISTS")?;
+        self.leave(select);
+        // One row, whatever there is.
+        let is_aggregate = |column: &'b ResultColumn<'b>| match column {
+            ResultColumn::Expr(result, _) => has_aggregate(result),
+            _ => false,
+        };
+        if columns.iter().any(is_aggregate) {
+            return Err(unsupported("EXISTS of an aggregate"));
+        }
         let ties = self.ties(&mut inner)?;
-        self.with.truncate(self.with.len() - count);
         if ties.keys.is_empty() && ties.others.is_empty() {
             let node = self.joined(&mut inner, &[])?;
             let found = !self.run(node, &[], Some(1))?.is_empty();
@@ -97,21 +106,20 @@ impl<'b> Planner<'b> {
         Ok(())
     }
 
-    /// The relations and conditions of a subquery of which only the rows count, and how many queries WITH has
-    /// named in it. Its scope ends here.
-    fn bind_rows(&mut self, select: &'b Select<'b>) -> Result<(Frame<'b>, usize)> {
-        let count = self.name_with(select)?;
-        let OneSelect::Select { from, where_clause, group_by, having, .. } = &select.body.select else {
-            return Err(unsupported("EXISTS with VALUES"));
+    /// The relations and conditions of a subquery without groups, LIMIT and UNION. Its scope, and what WITH
+    /// names in it, stay until `leave`. `what` is it, in an error.
+    fn enter(&mut self, select: &'b Select<'b>, what: &str) -> Result<(Frame<'b>, &'b [ResultColumn<'b>])> {
+        let refused = || unsupported(&format!("{what} with GROUP BY, LIMIT, UNION or VALUES"));
+        let OneSelect::Select { columns, from, where_clause, group_by: None, having: None, .. } =
+            &select.body.select
+        else {
+            return Err(refused());
         };
-        let is_simple = select.body.compounds.is_none()
-            && select.limit.is_none()
-            && group_by.is_none()
-            && having.is_none();
-        if !is_simple {
-            return Err(unsupported("EXISTS with GROUP BY, LIMIT or UNION"));
+        if select.body.compounds.is_some() || select.limit.is_some() {
+            return Err(refused());
         }
-        self.scopes.push(super::names::Scope::default());
+        self.name_with(select)?;
+        self.scopes.push(Scope::default());
         let mut frame = Frame::default();
         if let Some(from) = from {
             self.from(from, &mut frame)?;
@@ -119,8 +127,14 @@ impl<'b> Planner<'b> {
         if let Some(condition) = where_clause {
             self.where_parts(condition, &mut frame)?;
         }
+        Ok((frame, columns))
+    }
+
+    /// The end of a subquery that was entered.
+    fn leave(&mut self, select: &'b Select<'b>) {
         self.scopes.pop();
-        Ok((frame, count))
+        let named = select.with.as_ref().map_or(0, |with| with.ctes.len());
+        self.with.truncate(self.with.len() - named);
     }
 
     /// `value IN (SELECT ...)`.
@@ -160,34 +174,16 @@ impl<'b> Planner<'b> {
             ));
         }
         // As EXISTS with one more equality.
-        let OneSelect::Select { columns, .. } = &select.body.select else {
-            return Err(unsupported("IN with VALUES"));
+        let (mut inner, columns) = self.enter(select, "IN with columns of the query around it")?;
+        let result = match columns {
+            [ResultColumn::Expr(result, _)] if !has_aggregate(result) => self.bind(result, &mut inner)?,
+            _ => {
+                return Err(unsupported(
+                    "IN of an aggregate, or of several columns, tied to the query around it",
+                ));
+            }
         };
-        let [sqlite3_parser::ast::ResultColumn::Expr(result, _)] = columns else {
-            return Err(unsupported("IN with several columns"));
-        };
-        let count = self.name_with(select)?;
-        let OneSelect::Select { from, where_clause, group_by: None, having: None, .. } = &select.body.select
-        else {
-            return Err(unsupported("IN with GROUP BY and columns of the query around it"));
-        };
-        if select.body.compounds.is_some()
-            || select.limit.is_some()
-            || super::aggregates::has_aggregate(result)
-        {
-            return Err(unsupported("IN with LIMIT, UNION or aggregates and columns of the query around it"));
-        }
-        self.scopes.push(super::names::Scope::default());
-        let mut inner = Frame::default();
-        if let Some(from) = from {
-            self.from(from, &mut inner)?;
-        }
-        if let Some(condition) = where_clause {
-            self.where_parts(condition, &mut inner)?;
-        }
-        let result = self.bind(result, &mut inner)?;
-        self.scopes.pop();
-        self.with.truncate(self.with.len() - count);
+        self.leave(select);
         let equal = self.compare(CompareOp::Equal, value, Typed { affinity: None, ..result })?;
         inner.conjuncts.push(equal);
         let ties = self.ties(&mut inner)?;
@@ -248,29 +244,15 @@ impl<'b> Planner<'b> {
 
     /// An aggregate of the rows that belong to each row around it.
     fn tied_value(&mut self, select: &'b Select<'b>, frame: &mut Frame<'b>) -> Result<Typed> {
-        let count = self.name_with(select)?;
-        let OneSelect::Select { columns, from, where_clause, group_by: None, having: None, .. } =
-            &select.body.select
-        else {
-            return Err(unsupported("a subquery with GROUP BY and columns of the query around it"));
+        let (mut inner, columns) = self.enter(select, "a subquery with columns of the query around it")?;
+        let result = match columns {
+            [ResultColumn::Expr(result, _)] if has_aggregate(result) => result,
+            _ => {
+                return Err(unsupported(
+                    "a subquery of several columns, or without an aggregate, tied to the query around it",
+                ));
+            }
         };
-        let [sqlite3_parser::ast::ResultColumn::Expr(result, _)] = columns else {
-            return Err(unsupported("a subquery of several columns"));
-        };
-        if select.body.compounds.is_some()
-            || select.limit.is_some()
-            || !super::aggregates::has_aggregate(result)
-        {
-            return Err(unsupported("a subquery without an aggregate, with columns of the query around it"));
-        }
-        self.scopes.push(super::names::Scope::default());
-        let mut inner = Frame::default();
-        if let Some(from) = from {
-            self.from(from, &mut inner)?;
-        }
-        if let Some(condition) = where_clause {
-            self.where_parts(condition, &mut inner)?;
-        }
         let ties = self.ties(&mut inner)?;
         if !ties.others.is_empty() || ties.keys.is_empty() {
             return Err(unsupported(
@@ -285,8 +267,7 @@ impl<'b> Planner<'b> {
         }
         inner.groups = Some(groups);
         let value = self.bind(result, &mut inner)?;
-        self.scopes.pop();
-        self.with.truncate(self.with.len() - count);
+        self.leave(select);
         let keys: Vec<Id> = inner.groups.iter().flat_map(|groups| &groups.keys).map(|(_, id)| *id).collect();
         let empty = self.of_no_rows(&value, &inner)?;
         let node = self.grouped(&mut inner)?;
