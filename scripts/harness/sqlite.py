@@ -73,6 +73,30 @@ class Connection:
         self.db.close()
 
 
+def near(a, b):
+    """Whether two values are the same, but for the order in which reals were added."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1)
+    return type(a) is type(b) and a == b
+
+
+def alike(plain, columnar):
+    """Whether two lists of rows are so, in this order."""
+    return len(plain) == len(columnar) and all(len(a) == len(b) and all(map(near, a, b)) for a, b in zip(plain, columnar))
+
+
+def by_value(row):
+    """The key by which rows are sorted that may come in any order."""
+    return [(type(value).__name__ if value is not None else "", f"{value + 0.0:.12g}" if isinstance(value, float) else str(value)) for value in row]
+
+
+def in_engine(db, query, values=()):
+    """The rows of a query in the vectorised engine."""
+    db.sql("DROP TABLE IF EXISTS temp.q")
+    db.sql(f"CREATE VIRTUAL TABLE temp.q USING columnar_query('{query.replace(chr(39), chr(39) * 2)}')")
+    return db.sql(f"SELECT * FROM q({', '.join('?' * len(values))})" if values else "SELECT * FROM q", values)
+
+
 def statements(script):
     """The statements of a script, as the SQLite library tells where one ends."""
     text = ""

@@ -4,7 +4,7 @@ storage class, collation and size, with rows in stripes and in the tail, dead on
 import sys
 
 from harness.checks import Checks
-from harness.sqlite import Connection, SqlError, Twins, count, difference
+from harness.sqlite import Connection, SqlError, Twins, alike, count, difference
 
 CHECKS = Checks("functions")
 DEFINITION = "id INTEGER, k INTEGER, name TEXT, folded TEXT COLLATE NOCASE, trimmed TEXT COLLATE RTRIM, price NUMERIC, amount REAL, x"
@@ -14,15 +14,6 @@ FILL = f"""INSERT INTO @ {{numbers}} SELECT i, CASE WHEN i % 13 = 0 THEN NULL EL
     CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN i % 5 WHEN 2 THEN (i % 5) * 1.0 WHEN 3 THEN (i % 5) + 0.5 WHEN 4 THEN '12abc' WHEN 5 THEN i % 5 || '' ELSE x'3132' END
     FROM n"""
 COLUMNS = ("id", "k", "name", "folded", "trimmed", "price", "amount", "x")
-
-
-def near(plain, columnar):
-    """Whether two rows are the same, but for the order in which reals were added."""
-    def same(a, b):
-        if isinstance(a, float) and isinstance(b, float):
-            return abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1)
-        return type(a) is type(b) and a == b
-    return len(plain) == len(columnar) and all(same(a, b) for a, b in zip(plain, columnar))
 
 
 def compare(on, about, function, sql, keyed=False):
@@ -36,7 +27,7 @@ def compare(on, about, function, sql, keyed=False):
                 key = key.lower().rstrip(" ") if about in ("folded", "trimmed") else key
             return (repr(float(key) if type(key) in (int, float) else key), *row[1:])
         columnar, plain = sorted(map(fold, columnar), key=repr), sorted(map(fold, plain), key=repr)
-    assert len(columnar) == len(plain) and all(near(a, b) for a, b in zip(plain, columnar)), f"{function}: {difference(plain, columnar)}"
+    assert alike(plain, columnar), f"{function}: {difference(plain, columnar)}"
 
 
 def ask(on):

@@ -10,7 +10,7 @@ import random
 import sys
 
 from harness.checks import Checks
-from harness.sqlite import Connection, SqlError, difference
+from harness.sqlite import Connection, SqlError, alike, by_value, difference, in_engine
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 STATEMENTS = int(os.environ.get("STATEMENTS") or (20_000 if LONG else 600))
@@ -194,16 +194,6 @@ class Generator:
         return f"SELECT {column}, t.rowid FROM t ORDER BY {order} LIMIT {rng.randint(1, 60)} OFFSET {rng.randint(0, 20)}"
 
 
-def near(a, b):
-    if isinstance(a, float) and isinstance(b, float):
-        return a == b or abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1)
-    return type(a) is type(b) and a == b
-
-
-def key(row):
-    return [(type(value).__name__, f"{value + 0.0:.12g}" if isinstance(value, float) else str(value)) for value in row]
-
-
 def folded(row):
     """Of equal numbers a group, a DISTINCT or an extreme may show the integer or the real."""
     return tuple(float(value) if isinstance(value, int) and abs(value) <= 1 << 53 else value for value in row)
@@ -212,11 +202,8 @@ def folded(row):
 def same(plain, columnar, query):
     fold = any(word in query for word in ("GROUP BY", "DISTINCT", "min(", "max(", "UNION", "EXCEPT", "INTERSECT"))
     if "ORDER BY" not in query or "OVER" in query:
-        plain, columnar = sorted(plain, key=key), sorted(columnar, key=key)
-    if len(plain) == len(columnar) and all(all(map(near, a, b)) for a, b in zip(plain, columnar)):
-        return True
-    plain, columnar = sorted(map(folded, plain), key=key), sorted(map(folded, columnar), key=key)
-    return fold and len(plain) == len(columnar) and all(all(map(near, a, b)) for a, b in zip(plain, columnar))
+        plain, columnar = sorted(plain, key=by_value), sorted(columnar, key=by_value)
+    return alike(plain, columnar) or fold and alike(sorted(map(folded, plain), key=by_value), sorted(map(folded, columnar), key=by_value))
 
 
 def main():
@@ -245,9 +232,7 @@ def main():
                 except SqlError as error:
                     expected = str(error)
                 try:
-                    columnar.sql("DROP TABLE IF EXISTS temp.q")
-                    columnar.sql(f"CREATE VIRTUAL TABLE temp.q USING columnar_query({query})")
-                    found = columnar.sql("SELECT * FROM q")
+                    found = in_engine(columnar, query)
                 except SqlError as error:
                     errors += 1
                     text = str(error)
@@ -257,7 +242,7 @@ def main():
                 assert not isinstance(expected, str), f"{query}: no error, where a plain table gives {expected}"
                 asked += 1
                 tables = "; ".join(f"{table}({generator.definition(table)})" for table in ("t", "u"))
-                assert same(expected, found, query), f"{query} [{tables}]: {difference(sorted(expected, key=key), sorted(found, key=key))}"
+                assert same(expected, found, query), f"{query} [{tables}]: {difference(sorted(expected, key=by_value), sorted(found, key=by_value))}"
             plain.close()
             columnar.close()
         tell(f"{asked} compared, {errors} refused")

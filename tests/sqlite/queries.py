@@ -9,7 +9,7 @@ import re
 import tempfile
 
 from harness.checks import Checks
-from harness.sqlite import Connection, SqlError, difference, version
+from harness.sqlite import Connection, SqlError, alike, by_value, difference, in_engine, version
 
 CHECKS = Checks("queries")
 TABLES = {
@@ -258,27 +258,10 @@ ERRORS = [
 ]
 
 
-def near(a, b):
-    if isinstance(a, float) and isinstance(b, float):
-        return abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1)
-    return type(a) is type(b) and a == b
-
-
-def key(row):
-    return [(type(value).__name__ if value is not None else "", f"{value:.12g}" if isinstance(value, float) else str(value)) for value in row]
-
-
 def same(plain, columnar, ordered):
     if not ordered:
-        plain, columnar = sorted(plain, key=key), sorted(columnar, key=key)
-    return len(plain) == len(columnar) and all(len(a) == len(b) and all(map(near, a, b)) for a, b in zip(plain, columnar))
-
-
-def run(db, query, *values):
-    """The rows of a query in the engine."""
-    db.sql("DROP TABLE IF EXISTS temp.q")
-    db.sql(f"CREATE VIRTUAL TABLE temp.q USING columnar_query('{query.replace(chr(39), chr(39) * 2)}')")
-    return db.sql(f"SELECT * FROM q({', '.join('?' * len(values))})" if values else "SELECT * FROM q", values)
+        plain, columnar = sorted(plain, key=by_value), sorted(columnar, key=by_value)
+    return alike(plain, columnar)
 
 
 def databases():
@@ -309,21 +292,21 @@ def main():
                     assert "no such function" in str(error) or version() < (3, 39), f"{query}: {error}"
                     continue
                 with CHECKS.part(f"{what} {threads}: {query}", (AssertionError, SqlError)):
-                    found = run(columnar, query)
+                    found = in_engine(columnar, query)
                     if not ordered:
-                        expected, found = sorted(expected, key=key), sorted(found, key=key)
+                        expected, found = sorted(expected, key=by_value), sorted(found, key=by_value)
                     assert same(expected, found, True), difference(expected, found)
     for query, message in ERRORS:
         with CHECKS.part(f"error: {query}"):
             try:
-                run(columnar, query)
+                in_engine(columnar, query)
                 found = "no error"
             except SqlError as error:
                 found = str(error)
             assert re.search(message, found), found
     with CHECKS.part("parameters", (AssertionError, SqlError)):
         for query, values in (("SELECT id FROM t WHERE k = ? AND id < ?", (3, 100)), ("SELECT id FROM t WHERE name = :n AND id > :i AND name = :n", ("name 3", 5)), ("SELECT id, ?2 FROM t WHERE id < ?1", (9, "x"))):
-            assert same(plain.sql(query, values), run(columnar, query, *values), False), query
+            assert same(plain.sql(query, values), in_engine(columnar, query, values), False), query
             call = f"SELECT c1 FROM columnar_query(?, {', '.join('?' * len(values))})"
             assert same([row[:1] for row in plain.sql(query, values)], columnar.sql(call, (query, *values)), False), query
     with CHECKS.part("the function", (AssertionError, SqlError)):
@@ -337,7 +320,7 @@ def main():
             db.sql(made)
             db.sql("INSERT INTO great VALUES (1e19), (-1e19), (3)")
         query = "SELECT sum(v), sum(v + 1), max(v), min(v) FROM great"
-        assert same(plain.sql(query), run(columnar, query), True), (plain.sql(query), run(columnar, query))
+        assert same(plain.sql(query), in_engine(columnar, query), True), (plain.sql(query), in_engine(columnar, query))
     with CHECKS.part("names of columns", (AssertionError, SqlError)):
         columnar.sql("DROP TABLE IF EXISTS temp.q")
         columnar.sql("CREATE VIRTUAL TABLE temp.q USING columnar_query(SELECT k AS key, count(*) AS rows, max(id) FROM t GROUP BY k)")
@@ -348,10 +331,10 @@ def main():
             db.sql("BEGIN")
             db.sql("INSERT INTO t(id, k, name) VALUES (9001, 4, 'new')")
         query = "SELECT k, count(*), max(id) FROM t GROUP BY k"
-        assert same(plain.sql(query), run(columnar, query), False)
+        assert same(plain.sql(query), in_engine(columnar, query), False)
         for db in (plain, columnar):
             db.sql("ROLLBACK")
-        assert same(plain.sql(query), run(columnar, query), False)
+        assert same(plain.sql(query), in_engine(columnar, query), False)
     with CHECKS.part("a table changes under an open query", (AssertionError, SqlError)):
         open_query = columnar.db.cursor().execute("SELECT c1 FROM columnar_query('SELECT id FROM t')")
         next(open_query)

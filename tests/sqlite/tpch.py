@@ -2,15 +2,9 @@
 
 from harness import sqlite_tpch
 from harness.checks import Checks
-from harness.sqlite import Connection, SqlError, difference
+from harness.sqlite import Connection, SqlError, alike, difference, in_engine
 
 SCALE = "0.01"
-
-
-def near(a, b):
-    if isinstance(a, float) and isinstance(b, float):
-        return abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1)
-    return type(a) is type(b) and a == b
 
 
 def main():
@@ -31,11 +25,8 @@ def main():
     for name, text, _ordered in sqlite_tpch.queries(SCALE):
         with checks.part(name, (AssertionError, SqlError)):
             expected = plain.sql(text)
-            columnar.sql("DROP TABLE IF EXISTS temp.q")
-            columnar.sql(f"CREATE VIRTUAL TABLE temp.q USING columnar_query({text})")
-            found = columnar.sql("SELECT * FROM q")
-            same = len(expected) == len(found) and all(all(map(near, a, b)) for a, b in zip(sorted(expected, key=repr), sorted(found, key=repr)))
-            assert same, difference(expected, found)
+            found = in_engine(columnar, text)
+            assert alike(sorted(expected, key=repr), sorted(found, key=repr)), difference(expected, found)
             assert expected or name in ("T20",), "the premise: the query has rows"
     return checks.status()
 

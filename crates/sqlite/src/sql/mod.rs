@@ -7,7 +7,7 @@
 //! - `expressions`, `compare`, `arithmetic`, `calls`, `glob`: expressions as SQLite computes them
 //! - `frame`: what one SELECT is made of; `from`: its tables; `plain`: tables that are not columnar
 //! - `statistics`, `tables`, `joins`: which conditions go where, and in which order relations are joined
-//! - `aggregates`, `windows`, `subqueries`, `sets`, `select`: the rest of a SELECT
+//! - `aggregates`, `groups`, `windows`, `subqueries`, `sets`, `select`: the rest of a SELECT
 //! - `output`: the engine's rows as SQLite's values
 //!
 //! What the engine cannot compute as SQLite does is an error that names it. Nothing is computed otherwise.
@@ -21,6 +21,7 @@ mod expressions;
 mod frame;
 mod from;
 mod glob;
+mod groups;
 mod host_functions;
 mod joins;
 mod kernels;
