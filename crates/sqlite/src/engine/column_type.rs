@@ -9,7 +9,7 @@ use vector::{LogicalType, Scalar, Values, Vector};
 
 use crate::api::Result;
 use crate::storage::{Entry, Storage};
-use crate::values::{Affinity, Column, Kind, as_real, whole};
+use crate::values::{Affinity, Column, Kind, as_real};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,6 @@ pub struct ColumnType {
     pub place: usize,
     /// How its values lie, in all of the table. Never `Mixed`.
     pub kind: Kind,
-    /// What is given is not the values but whether they are not whole, as 1 or 0.
-    pub is_fraction: bool,
 }
 
 /// Integers up to this size are reals without loss.
@@ -47,24 +45,16 @@ impl ColumnType {
             };
         }
         let exact = merged != Kind::Number || are_exact(&entries, place, tail)?;
-        Ok((merged != Kind::Mixed && exact).then_some(Self { place, kind: merged, is_fraction: false }))
+        Ok((merged != Kind::Mixed && exact).then_some(Self { place, kind: merged }))
     }
 
     /// The type of its vectors.
     pub const fn logical(self) -> LogicalType {
-        if self.is_fraction { LogicalType::Int64 } else { self.kind.logical() }
-    }
-
-    /// Of a column of numbers: which are reals.
-    pub const fn fraction(self) -> Self {
-        Self { is_fraction: true, ..self }
+        self.kind.logical()
     }
 
     /// The same values in a vector of this type, of a column of another kind in a stripe or in the tail.
     pub fn cast(self, vector: &Vector) -> Vector {
-        if self.is_fraction {
-            return fraction(vector);
-        }
         if vector.logical == self.logical() {
             return vector.clone();
         }
@@ -82,16 +72,6 @@ impl ColumnType {
         };
         Vector { logical: self.logical(), validity: flat.validity, values }
     }
-}
-
-/// For each number whether it is not whole. NULLs are.
-fn fraction(vector: &Vector) -> Vector {
-    let flat = vector.clone().flatten();
-    let values = match &flat.values {
-        Values::Float64(values) => values.iter().map(|&value| i64::from(whole(value).is_none())).collect(),
-        _ => vec![0; flat.len()],
-    };
-    Vector { logical: LogicalType::Int64, validity: flat.validity, values: Values::Int64(values) }
 }
 
 /// Whether all integers of a column are reals without loss, as far as is known.

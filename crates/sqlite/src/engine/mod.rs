@@ -11,5 +11,5 @@ mod run;
 mod source;
 
 pub use column_type::ColumnType;
-pub use run::{REFUSAL, Running, rows_of, run_plan};
+pub use run::{REFUSAL, Running, aggregate, rows_of, run_plan};
 pub use source::TableSource;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use query::{Batch, Execution, Plan, Profile, Settings, Source};
+use query::{
+    Aggregate, AggregateFunction, Batch, Execution, Expression, Plan, Profile, Settings, Source, TextOrder,
+};
+use vector::LogicalType;
 
 use super::host::SqliteHost;
 use super::source::TableSource;
@@ -76,5 +79,19 @@ pub fn rows_of(db: Connection, plan: &Plan, source: TableSource) -> Result<Optio
         Ok(batches) => Ok(Some(batches)),
         Err(query::Error::Decline(_)) => Ok(None),
         Err(error) => Err(told(error)),
+    }
+}
+
+/// An aggregate of the engine's.
+pub fn aggregate(function: AggregateFunction, arguments: Vec<Expression>, result: LogicalType) -> Aggregate {
+    Aggregate {
+        function,
+        arguments,
+        distinct: false,
+        filter: None,
+        order_by: Vec::new(),
+        order: TextOrder::Bytes,
+        result,
+        host: None,
     }
 }

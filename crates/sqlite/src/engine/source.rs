@@ -46,12 +46,10 @@ pub struct TableSource {
 
 impl TableSource {
     /// These columns of the rows for which all conditions hold. None if a column has no one type, or a
-    /// condition is about one that has none. After the columns come, for each column of numbers in `sums`,
-    /// which of them are reals.
+    /// condition is about one that has none.
     pub fn new(
         storage: &Rc<Storage>,
         places: &[usize],
-        sums: &[usize],
         conditions: Vec<Condition>,
     ) -> api::Result<Option<Self>> {
         let directory = &storage.directory;
@@ -65,11 +63,6 @@ impl TableSource {
             let Some(found) = ColumnType::of(storage, place, of_tail)? else { return Ok(None) };
             types.push(found);
         }
-        let fractions =
-            |place: &usize| types.iter().find(|own| own.place == *place && own.kind == Kind::Number);
-        let fractions: Vec<ColumnType> =
-            sums.iter().filter_map(fractions).map(|own| own.fraction()).collect();
-        types.extend(fractions);
         let entries = directory.entries();
         let kind = |entry: &Entry, place: usize| entry.kinds.get(place).copied().unwrap_or(Kind::Mixed);
         let answered = |entry: &Entry| {
@@ -79,9 +72,7 @@ impl TableSource {
         if !entries.iter().all(answered) {
             return Ok(None);
         }
-        let as_it_is = |entry: &Entry, own: &ColumnType| {
-            !own.is_fraction && kind(entry, own.place).logical() == own.logical()
-        };
+        let as_it_is = |entry: &Entry, own: &ColumnType| kind(entry, own.place).logical() == own.logical();
         let plain = entries.iter().all(|entry| types.iter().all(|own| as_it_is(entry, own)));
         let places = places_of(&types, &conditions);
         let at = |own: &ColumnType| places.iter().position(|place| *place == own.place);
@@ -128,8 +119,7 @@ impl TableSource {
         let store = StripeStore::new(Rc::clone(&self.storage), Rc::clone(&self.entries), stripes);
         let mut scan = StripeScan::new(store);
         scan.start(Arc::new(plan)).map_err(|located| located.error)?;
-        let casts =
-            self.types.iter().any(|own| own.is_fraction || kind(own.place).logical() != own.logical());
+        let casts = self.types.iter().any(|own| kind(own.place).logical() != own.logical());
         Ok(Part { scan, layout: Arc::new(self.layout()), casts })
     }
 
@@ -179,7 +169,7 @@ fn places_of(types: &[ColumnType], conditions: &[Condition]) -> Vec<usize> {
 }
 
 fn cast(types: &[ColumnType], batch: Batch) -> Batch {
-    let as_it_is = |column: &Vector, own: &ColumnType| !own.is_fraction && column.logical == own.logical();
+    let as_it_is = |column: &Vector, own: &ColumnType| column.logical == own.logical();
     let columns = batch.columns.iter().zip(types).map(|(column, own)| match as_it_is(column, own) {
         true => Arc::clone(column),
         false => Arc::new(own.cast(column)),

@@ -83,7 +83,7 @@ fn compute(
         return Ok(Answer::Query(Box::new(results)));
     }
     let key = Some(key);
-    let groups = Question { key, values: columns, some: of_two, conditions }.answer(db, &table)?;
+    let groups = Question { key, values: columns, conditions }.answer(db, &table)?;
     let row = |group: &Group| function.columns.iter().map(|column| value_of(group, column, of_two)).collect();
     groups.iter().map(row).collect::<Result<Vec<Row>>>().map(Answer::Rows)
 }
@@ -142,7 +142,7 @@ fn value_of(group: &Group, column: &str, of_two: bool) -> Result<Option<Owned>> 
     let first = group.totals.first().unwrap_or(&none);
     let second = if of_two { group.totals.get(1).unwrap_or(&none) } else { first };
     let counted = match (group.totals.first(), of_two) {
-        (_, true) => group.some.unwrap_or(group.rows),
+        (_, true) => group.some,
         (Some(first), false) => first.count,
         (None, false) => group.rows,
     };

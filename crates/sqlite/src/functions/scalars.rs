@@ -34,7 +34,7 @@ fn totals(tables: &Tables, db: Connection, arguments: &[Argument<'_>], sum: bool
         _ => return Err(wrong()),
     };
     let values = vec![(column, Wanted { sum, ..Wanted::default() })];
-    let groups = Question { key: None, values, some: false, conditions }.answer(db, &table)?;
+    let groups = Question { key: None, values, conditions }.answer(db, &table)?;
     let totals = groups.into_iter().next().and_then(|group: Group| group.totals.into_iter().next());
     Ok(totals.unwrap_or_default())
 }

@@ -34,15 +34,9 @@ pub struct Wanted {
 
 impl Totals {
     /// What an engine has summed up. `reals`: where some value was not an integer, or all sums are reals.
-    pub fn known(
-        count: i64,
-        integers: i128,
-        reals: Option<f64>,
-        bounds: (Option<Owned>, Option<Owned>),
-    ) -> Self {
-        let (least, greatest) = bounds;
+    pub fn known(count: i64, integers: i128, reals: Option<f64>) -> Self {
         let (has_real, reals) = (reals.is_some(), reals.unwrap_or_default());
-        Self { count, integers, reals, errors: 0.0, has_real, least, greatest }
+        Self { count, integers, reals, has_real, ..Self::default() }
     }
 
     /// Takes a value.

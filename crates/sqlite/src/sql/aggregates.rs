@@ -1,6 +1,6 @@
 //! Aggregate functions, and expressions over groups.
 
-use query::{Aggregate, AggregateFunction, Expression, TextOrder};
+use query::{Aggregate, AggregateFunction, Expression};
 use sqlite3_parser::ast::{Distinctness, Expr, FunctionTail};
 use vector::{CompareOp, LogicalType};
 
@@ -10,6 +10,7 @@ use super::names::{Meaning, unquoted};
 use super::planner::{Id, Planner, UnsettledSum};
 use super::typed::{Class, Typed, call, constant, unsupported};
 use crate::api::{Result, Value};
+use crate::engine::aggregate;
 use crate::values::Collation;
 use query::Function;
 
@@ -98,20 +99,6 @@ pub fn any_part<'b>(expression: &'b Expr<'b>, holds: &dyn Fn(&'b Expr<'b>) -> bo
 /// Whether an expression computes something of many rows.
 pub fn has_aggregate<'b>(expression: &'b Expr<'b>) -> bool {
     any_part(expression, &|part| Call::of(part).is_some_and(|call| call.is_aggregate() && !call.is_window()))
-}
-
-/// An aggregate of the engine's.
-pub fn aggregate(function: AggregateFunction, arguments: Vec<Expression>, result: LogicalType) -> Aggregate {
-    Aggregate {
-        function,
-        arguments,
-        distinct: false,
-        filter: None,
-        order_by: Vec::new(),
-        order: TextOrder::Bytes,
-        result,
-        host: None,
-    }
 }
 
 impl<'b> Planner<'b> {

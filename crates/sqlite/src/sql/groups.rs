@@ -4,13 +4,13 @@ use query::{AggregateFunction, Expression, Plan};
 use sqlite3_parser::ast::{Expr, ResultColumn};
 use vector::LogicalType;
 
-use super::aggregates::aggregate;
 use super::frame::{Frame, Groups};
 use super::kernels;
 use super::planner::{Estimate, Id, Node, Planner, ids_of};
 use super::select::bare;
 use super::typed::{Class, unsupported};
 use crate::api::Result;
+use crate::engine::aggregate;
 use crate::values::Collation;
 
 /// With more rows in each group than these, sums are taken for what they are in all likelihood.

@@ -4,13 +4,13 @@ use query::{AggregateFunction, Expression, Plan};
 use sqlite3_parser::ast::{CompoundOperator, Expr, Select};
 use vector::LogicalType;
 
-use super::aggregates::aggregate;
 use super::frame::Frame;
 use super::names::{Scope, Visible};
 use super::planner::{Id, Node, Planner};
 use super::select::Output;
 use super::typed::{Class, Typed, null_of, truth, united, unsupported};
 use crate::api::Result;
+use crate::engine::aggregate;
 
 impl<'b> Planner<'b> {
     /// UNION, UNION ALL, INTERSECT and EXCEPT, from left to right.

@@ -112,7 +112,7 @@ impl Planner<'_> {
         let places: Vec<usize> = wanted.iter().map(|(place, _)| *place).collect();
         let storage = &table.state.storage;
         let known = native.iter().map(|(condition, _)| condition.clone()).collect();
-        let source = match TableSource::new(storage, &places, &[], known)? {
+        let source = match TableSource::new(storage, &places, known)? {
             Some(source) => source,
             None => {
                 rest.extend(native.into_iter().map(|(_, condition)| condition));
@@ -124,7 +124,7 @@ impl Planner<'_> {
                     }
                 }
                 let places: Vec<usize> = wanted.iter().map(|(place, _)| *place).collect();
-                let source = TableSource::new(storage, &places, &[], Vec::new())?;
+                let source = TableSource::new(storage, &places, Vec::new())?;
                 source.ok_or_else(|| Error::new("a column that has no one class any more"))?
             }
         };
