@@ -213,6 +213,9 @@ SELECT id FROM t WHERE (SELECT count(*) FROM o WHERE o.tid = t.id) = 0
 SELECT a.id FROM t a WHERE a.amount = (SELECT min(b.amount) FROM t b, d WHERE b.k = d.k AND a.name = b.name AND d.region = 'north')
 SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > (SELECT count(*) / 12 FROM t)
 SELECT id FROM t WHERE id IN (SELECT tid FROM o WHERE o.quantity = t.k)
+SELECT id FROM t WHERE k IN (SELECT quantity FROM o WHERE tid = "id")
+SELECT id FROM t WHERE amount > (SELECT sum(quantity) FROM o WHERE tid = "id")
+SELECT id FROM t WHERE name IN (SELECT 'name ' || k FROM d WHERE region = "north")
 SELECT k FROM t WHERE id < 30 UNION SELECT k FROM d
 SELECT k FROM t WHERE id < 30 UNION ALL SELECT k FROM d
 SELECT k FROM t WHERE id < 30 INTERSECT SELECT k FROM d

@@ -53,10 +53,7 @@ impl TableSource {
         conditions: Vec<Condition>,
     ) -> api::Result<Option<Self>> {
         let directory = &storage.directory;
-        let tail = match directory.tail_rows() {
-            0 => None,
-            _ => Some(storage.tail.rows(directory.generation())?),
-        };
+        let tail = storage.tail_columns()?;
         let of_tail = tail.as_ref().map_or(&[][..], |tail| tail.as_slice());
         let mut types = Vec::new();
         for &place in places {

@@ -16,7 +16,7 @@ use super::typed::{Class, Typed, unsupported};
 use super::{plain, statistics};
 use crate::api::Result;
 use crate::engine::{ColumnType, run_plan};
-use crate::table::{TableState, resolve};
+use crate::table::{TableState, schema_of};
 use crate::values::{Affinity, Collation};
 
 /// A query that WITH names, and what was known where it stands.
@@ -257,14 +257,9 @@ impl<'b> Planner<'b> {
         if bare.to_ascii_lowercase().starts_with("sqlite_") {
             return Err(unsupported("SQLite's own tables"));
         }
-        let text = match &schema {
-            Some(schema) => format!("{schema}.{bare}"),
-            None => bare.clone(),
-        };
-        let (schema, bare) = if text.matches('.').count() > usize::from(schema.is_some()) {
-            (schema.unwrap_or_else(|| "main".into()), bare)
-        } else {
-            resolve(self.db, &text)?
+        let schema = match schema {
+            Some(schema) => schema,
+            None => schema_of(self.db, &bare)?,
         };
         if let Some(view) = plain::view_of(self.db, &schema, &bare)? {
             let (select, columns) = super::statement::parse_view(self.room, &view)?;
@@ -284,11 +279,7 @@ impl<'b> Planner<'b> {
 
     fn columnar(&mut self, state: Rc<TableState>, mut visible: Visible) -> Result<(Relation, Visible)> {
         let storage = Rc::clone(&state.storage);
-        let directory = &storage.directory;
-        let tail = match directory.tail_rows() {
-            0 => None,
-            _ => Some(storage.tail.rows(directory.generation())?),
-        };
+        let tail = storage.tail_columns()?;
         let tail = tail.as_ref().map_or(&[][..], |tail| tail.as_slice());
         let rows = as_count(storage.live_rows());
         let mut columns = Vec::new();

@@ -1,11 +1,11 @@
 //! The engine's rows as SQLite's values.
 
 use query::Batch;
+use vector::Vector;
 
-use super::planner::readable;
 use super::typed::{Class, Typed};
 use crate::api::{Error, Result, Value};
-use crate::values::{Column, Owned, whole};
+use crate::values::{Column, Kind, Owned, whole};
 
 /// A column of a result as it lies in batches.
 pub struct OutputColumn {
@@ -39,7 +39,7 @@ impl Rows {
             batch.columns.get(at).ok_or_else(|| Error::new("a column that the engine did not give"))
         };
         let columns = layout.iter().map(|column| {
-            let values = readable(&column.class, vector(column.at)?);
+            let values = Column::new(kind_of(&column.class), Vector::clone(vector(column.at)?));
             let flags = match column.class {
                 Class::Number(_) => Some(truths(vector(column.at + 1)?)),
                 _ => None,
@@ -67,7 +67,7 @@ impl Rows {
 }
 
 /// Truths as integers.
-fn truths(vector: &vector::Vector) -> Column {
+fn truths(vector: &Vector) -> Column {
     let flat = vector.clone().flatten();
     let values = match &flat.values {
         vector::Values::Bool(bits) => bits.iter().map(i64::from).collect(),
@@ -75,6 +75,15 @@ fn truths(vector: &vector::Vector) -> Column {
         _ => vec![0; flat.len()],
     };
     let logical = vector::LogicalType::Int64;
-    let vector = vector::Vector { logical, validity: flat.validity, values: vector::Values::Int64(values) };
-    Column::new(crate::values::Kind::Integer, vector)
+    let vector = Vector { logical, validity: flat.validity, values: vector::Values::Int64(values) };
+    Column::new(Kind::Integer, vector)
+}
+
+/// How the engine has values of a class.
+const fn kind_of(class: &Class) -> Kind {
+    match class {
+        Class::Null | Class::Integer | Class::Truth => Kind::Integer,
+        Class::Real | Class::Number(_) => Kind::Real,
+        Class::Text => Kind::Text,
+    }
 }

@@ -20,7 +20,7 @@ use super::typed::{Class, Typed, unsupported};
 use crate::api::{Connection, Result, Value};
 use crate::engine::run_plan;
 use crate::table::Tables;
-use crate::values::{Affinity, Collation, Column, Kind, Owned};
+use crate::values::{Affinity, Collation, Kind, Owned};
 
 /// The number of a column within a query.
 pub type Id = usize;
@@ -332,18 +332,4 @@ impl<'b> Planner<'b> {
             false => Ok(Typed::null()),
         }
     }
-
-    /// A column of a result, for `output`.
-    pub fn kind_of(class: &Class) -> Kind {
-        match class {
-            Class::Null | Class::Integer | Class::Truth => Kind::Integer,
-            Class::Real | Class::Number(_) => Kind::Real,
-            Class::Text => Kind::Text,
-        }
-    }
-}
-
-/// The values of a column of the engine's, to be read one by one.
-pub fn readable(class: &Class, vector: &Arc<vector::Vector>) -> Column {
-    Column::new(Planner::kind_of(class), vector::Vector::clone(vector))
 }

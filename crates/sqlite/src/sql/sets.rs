@@ -106,12 +106,13 @@ impl<'b> Planner<'b> {
             inputs.push(bound);
         }
         let width = inputs.first().map_or(0, Vec::len);
-        let (mut plans, mut ids) = (Vec::new(), Vec::new());
+        let (mut plans, mut ids, mut visible) = (Vec::new(), Vec::new(), Vec::new());
         let mut columns: Vec<Vec<Expression>> = Vec::new();
         for at in 0..width {
             let column = inputs.iter().map(|row| row.get(at).cloned().unwrap_or_else(Typed::null)).collect();
             let (class, values, flags) = united(column)?;
             let id = self.new_hidden(class);
+            visible.push(id);
             ids.push(id);
             columns.push(values);
             if let Some(flags) = flags {
@@ -128,8 +129,7 @@ impl<'b> Planner<'b> {
             });
             plans.push(one.projected(&values.collect::<Vec<_>>())?.plan);
         }
-        let node = Node { plan: Plan::Append { inputs: plans, removed: 0 }, ids: ids.clone(), rows: 1.0 };
-        let visible: Vec<Id> = ids.into_iter().filter(|id| self.column(*id).class != Class::Truth).collect();
+        let node = Node { plan: Plan::Append { inputs: plans, removed: 0 }, ids, rows: 1.0 };
         let outputs: Vec<Typed> = visible.iter().map(|&id| self.column(id)).collect();
         let names = (1..=visible.len()).map(|at| format!("column{at}")).collect();
         self.finished(node, outputs, names, Vec::new(), false, whole)

@@ -166,6 +166,17 @@ fn offset_last(text: &str) -> String {
     out
 }
 
+/// The text with its double quotes as backticks. SQLite takes a name in double quotes for a text where no
+/// column is called so, which may be one of the query around a part of it.
+pub fn never_texts(text: &str) -> String {
+    let shown = |piece: Piece<'_>| match piece {
+        Piece::Word(word) if word.starts_with('"') => format!("`{}`", unquoted(word).replace('`', "``")),
+        Piece::Word(text) | Piece::Other(text) => text.to_owned(),
+        Piece::Sign(sign) => sign.to_string(),
+    };
+    pieces(text).into_iter().map(shown).collect()
+}
+
 /// Adds the words of a text, in lower case; `*` where it asks for all columns.
 pub fn words(text: &str, out: &mut HashSet<String>) {
     let mut before = String::new();

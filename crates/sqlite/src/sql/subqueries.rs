@@ -16,8 +16,10 @@ use super::from::Relation;
 use super::joins::{own_ids, split};
 use super::names::Scope;
 use super::planner::{Id, Planner};
-use super::typed::{Typed, truth, unsupported};
+use super::statement::never_texts;
+use super::typed::{Class, Typed, truth, unsupported};
 use crate::api::Result;
+use crate::declaration::quoted;
 use crate::values::Owned;
 
 /// The conditions of a subquery that name columns of the query around it.
@@ -147,7 +149,7 @@ impl<'b> Planner<'b> {
     ) -> Result<Expression> {
         let is_whole = std::mem::replace(&mut frame.is_whole_condition, false);
         let value = self.bind(lhs, frame)?;
-        if !self.is_tied(select)? {
+        if !self.is_tied(select) {
             let output = self.alone(select)?;
             let [id] = output.ids.as_slice() else { return Err(unsupported("IN with several columns")) };
             let column = Typed { affinity: None, ..self.column(*id) };
@@ -191,41 +193,25 @@ impl<'b> Planner<'b> {
         Ok(truth(true))
     }
 
-    /// Whether a subquery names columns of the query around it: it is then not known without that.
-    fn is_tied(&mut self, select: &'b Select<'b>) -> Result<bool> {
-        // Bound without what is around it, a name that is missing tells.
-        let around = std::mem::take(&mut self.scopes);
-        let with = self.with.len();
-        let alone = self.describe_alone(select);
-        self.scopes = around;
-        self.with.truncate(with);
-        Ok(!alone)
-    }
-
-    /// Whether SQLite can compile the subquery by itself, with what WITH names.
-    fn describe_alone(&self, select: &'b Select<'b>) -> bool {
-        let mut text = String::new();
-        for named in &self.with {
+    /// Whether a subquery names columns of the query around it: SQLite cannot compile it then by itself, with
+    /// what WITH names.
+    fn is_tied(&self, select: &'b Select<'b>) -> bool {
+        let named = self.with.iter().map(|named| {
             let columns = named.columns.as_ref().map_or(String::new(), |columns| {
-                let quoted: Vec<String> =
-                    columns.iter().map(|name| crate::declaration::quoted(name)).collect();
-                format!("({})", quoted.join(", "))
+                let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+                format!("({})", columns.join(", "))
             });
-            let select = shown(named.select);
-            let start = if text.is_empty() { "WITH " } else { ", " };
-            text.push_str(&format!(
-                "{start}{}{columns} AS ({select})",
-                crate::declaration::quoted(&named.name)
-            ));
-        }
-        let body = shown(select);
-        let wrapped = format!("{text} SELECT 1 FROM ({body})");
-        self.db.prepare(&wrapped).is_ok()
+            format!("{}{columns} AS ({})", quoted(&named.name), shown(named.select))
+        });
+        let named: Vec<String> = named.collect();
+        let with = if named.is_empty() { String::new() } else { format!("WITH {} ", named.join(", ")) };
+        let text = format!("{with}SELECT 1 FROM ({})", shown(select));
+        self.db.prepare(&never_texts(&text)).is_err()
     }
 
     /// `(SELECT ...)` as a value.
     pub fn scalar_subquery(&mut self, select: &'b Select<'b>, frame: &mut Frame<'b>) -> Result<Typed> {
-        if !self.is_tied(select)? {
+        if !self.is_tied(select) {
             let output = self.alone(select)?;
             let [id] = output.ids.as_slice() else {
                 return Err(unsupported("a subquery of several columns"));
@@ -262,7 +248,8 @@ impl<'b> Planner<'b> {
         self.reduce(&ties, &mut inner, frame)?;
         let mut groups = super::frame::Groups::default();
         for (_, key) in &ties.keys {
-            let id = self.key_column(key);
+            // Only the join looks at it, which has compared the classes before.
+            let id = self.new_hidden(Class::Null);
             groups.keys.push((key.clone(), id));
         }
         inner.groups = Some(groups);
@@ -273,10 +260,10 @@ impl<'b> Planner<'b> {
         let node = self.grouped(&mut inner)?;
         let given = self.new_column(&value);
         let mut outputs = vec![(value.value.clone(), given)];
-        if let super::typed::Class::Number(is_real) = &value.class {
-            let flag = self.new_hidden(super::typed::Class::Truth);
+        if let Class::Number(is_real) = &value.class {
+            let flag = self.new_hidden(Class::Truth);
             outputs.push(((**is_real).clone(), flag));
-            self.set_class(given, super::typed::Class::Number(Box::new(Expression::Column(flag))));
+            self.set_class(given, Class::Number(Box::new(Expression::Column(flag))));
         }
         outputs.extend(keys.iter().map(|&id| (Expression::Column(id), id)));
         let node = node.projected(&outputs)?;
@@ -368,14 +355,6 @@ impl<'b> Planner<'b> {
             }
             _ => Ok(None),
         }
-    }
-
-    fn key_column(&mut self, key: &Expression) -> Id {
-        let like = match key {
-            Expression::Column(id) => self.column(*id),
-            _ => Typed::new(key.clone(), super::typed::Class::Integer),
-        };
-        self.new_hidden(like.class)
     }
 }
 

@@ -124,6 +124,14 @@ impl Storage {
         stripes + i64::from(self.directory.tail_rows())
     }
 
+    /// The columns of the tail. None if it has no rows.
+    pub fn tail_columns(&self) -> Result<Option<Rc<Vec<Column>>>> {
+        match self.directory.tail_rows() {
+            0 => Ok(None),
+            _ => self.tail.rows(self.directory.generation()).map(Some),
+        }
+    }
+
     /// Writes rows as a stripe.
     pub fn write(&self, columns: Vec<Column>) -> Result<()> {
         let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();

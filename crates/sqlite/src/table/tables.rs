@@ -83,9 +83,14 @@ pub fn resolve(db: Connection, text: &str) -> Result<(String, String)> {
     if name.is_empty() || name.contains('.') || schema.is_some_and(str::is_empty) {
         return Err(invalid());
     }
-    if let Some(schema) = schema {
-        return Ok((schema.into(), name.into()));
+    match schema {
+        Some(schema) => Ok((schema.into(), name.into())),
+        None => Ok((schema_of(db, name)?, name.into())),
     }
+}
+
+/// The schema in which SQLite would find a table.
+pub fn schema_of(db: Connection, name: &str) -> Result<String> {
     let databases = db.prepare("PRAGMA database_list")?;
     let mut schemas = vec!["temp".to_owned()];
     while databases.step()? {
@@ -96,7 +101,7 @@ pub fn resolve(db: Connection, text: &str) -> Result<(String, String)> {
         let found = db.prepare(&sql)?;
         found.bind(1, Value::Text(name.as_bytes()))?;
         if found.step()? {
-            return Ok((schema, name.into()));
+            return Ok(schema);
         }
     }
     Err(Error::new(format!("no such table: {name}")))
