@@ -6,7 +6,7 @@
 //! quotes and constraints mean what they mean elsewhere, and errors are SQLite's own.
 
 use crate::api::{Connection, Error, Result};
-use crate::values::Affinity;
+use crate::values::{Affinity, OrderKey};
 
 /// Rows of a stripe, unless the user says otherwise.
 const STRIPE_ROWS: u32 = 131_072;
@@ -24,12 +24,14 @@ pub struct Options {
     pub codec: encodings::Codec,
     /// Its level.
     pub level: i32,
+    /// What rows of a stripe are sorted by: columns, and whether the greatest comes first.
+    pub orderby: Vec<(String, bool)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (chunk_rows, stripe_rows) = (CHUNK_ROWS, STRIPE_ROWS);
-        Self { chunk_rows, stripe_rows, codec: encodings::Codec::Zstd, level: 3 }
+        Self { chunk_rows, stripe_rows, codec: encodings::Codec::Zstd, level: 3, orderby: Vec::new() }
     }
 }
 
@@ -72,9 +74,24 @@ fn option(part: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.chars().all(word)).then(|| (name, unquoted(value.trim())))
 }
 
-/// Whether a part is an option rather than a definition.
-pub fn is_option(part: &str) -> bool {
-    option(part.trim()).is_some()
+/// The option as it is written among definitions. None if it is no option.
+pub fn shown_option(part: &str) -> Option<String> {
+    option(part.trim()).map(|(name, value)| format!("{name}={}", literal(value)))
+}
+
+/// `name`, `name ASC` or `name DESC`.
+fn order_key(part: &str) -> Result<(String, bool)> {
+    let part = part.trim();
+    let (name, word) = part.rsplit_once(char::is_whitespace).unwrap_or((part, ""));
+    let (name, descending) = match word.to_ascii_uppercase().as_str() {
+        "DESC" => (name, true),
+        "ASC" => (name, false),
+        _ => (part, false),
+    };
+    match unquoted(name.trim()) {
+        "" => Err(Error::new("orderby names a column, or several between commas")),
+        name => Ok((name.to_owned(), descending)),
+    }
 }
 
 fn unquoted(value: &str) -> &str {
@@ -108,6 +125,7 @@ impl Options {
                 };
             }
             "compression_level" => self.level = i32::try_from(number(1, 19)?).unwrap_or(3),
+            "orderby" => self.orderby = value.split(',').map(order_key).collect::<Result<_>>()?,
             _ => return Err(Error::new(format!("columnar has no option '{name}'"))),
         }
         Ok(())
@@ -190,6 +208,16 @@ impl Columns {
         format!("CREATE TABLE x({})", columns.join(", "))
     }
 
+    /// What rows of a stripe are sorted by.
+    pub fn order(&self, options: &Options) -> Result<Vec<OrderKey>> {
+        let key = |(name, descending): &(String, bool)| {
+            let column = self.0.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+            let column = column.ok_or_else(|| Error::new(format!("orderby names no column: {name}")))?;
+            Ok(OrderKey { place: self.place(column), descending: *descending })
+        };
+        options.orderby.iter().map(key).collect()
+    }
+
     /// Which column is another name of the row's id.
     pub fn row_id(&self) -> Option<usize> {
         self.0.iter().position(|column| column.is_row_id)
@@ -259,6 +287,9 @@ mod tests {
         assert_eq!(declaration.options.codec, encodings::Codec::Lz4);
         assert_eq!(declaration.options.stripe_rows, 131_072);
         assert_eq!(declaration.definitions, ["id INTEGER", "CHECK (a = b)", "\"x=y\" TEXT"]);
+        let sorted = Declaration::parse(&["a", "orderby = 'b desc, \"c d\" ,e'"]).unwrap().options.orderby;
+        assert_eq!(sorted, [("b".into(), true), ("c d".into(), false), ("e".into(), false)]);
+        assert!(Declaration::parse(&["a", "orderby='a,,b'"]).is_err());
         assert!(Declaration::parse(&["chunk_row=5", "a"]).is_err());
         assert!(Declaration::parse(&["chunk_rows=5", "a"]).is_err());
         assert!(Declaration::parse(&["chunk_rows=2000"]).is_err());

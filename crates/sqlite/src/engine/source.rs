@@ -3,6 +3,7 @@
 //! Columns have the types that `ColumnType` says. Where a stripe's column is of another kind, it is made
 //! over.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ struct Part {
 pub struct TableSource {
     storage: Rc<Storage>,
     entries: Rc<Vec<Entry>>,
+    /// Keeps them from being removed.
+    _reading: Rc<()>,
     tail: Option<Rc<Vec<Column>>>,
     types: Arc<Vec<ColumnType>>,
     conditions: Vec<Condition>,
@@ -41,7 +44,7 @@ pub struct TableSource {
     plain: bool,
     next: usize,
     part: Option<Part>,
-    counters: Counters,
+    counters: Rc<Cell<Counters>>,
 }
 
 impl TableSource {
@@ -74,11 +77,12 @@ impl TableSource {
         let places = places_of(&types, &conditions);
         let at = |own: &ColumnType| places.iter().position(|place| *place == own.place);
         let request = VectorRequest::new(types.iter().filter_map(at).collect(), false);
-        let (storage, types) = (Rc::clone(storage), Arc::new(types));
-        let counters = Counters::default();
+        let (storage, types, reading) = (Rc::clone(storage), Arc::new(types), storage.reading());
+        let counters = Rc::default();
         Ok(Some(Self {
             storage,
             entries,
+            _reading: reading,
             tail,
             types,
             conditions,
@@ -93,6 +97,16 @@ impl TableSource {
     /// The types of its columns.
     pub fn types(&self) -> &[ColumnType] {
         &self.types
+    }
+
+    /// What its rows have to pass.
+    pub fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    /// What is read and left out, as long as it goes on.
+    pub fn counters(&self) -> Rc<Cell<Counters>> {
+        Rc::clone(&self.counters)
     }
 
     /// The places that a scan looks at: those of the columns, then those of conditions.
@@ -202,7 +216,9 @@ impl Source for TableSource {
     fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
         loop {
             if let Some(part) = &mut self.part {
-                let piece = part.scan.next_piece(&self.request, &part.layout, &mut self.counters);
+                let mut counters = self.counters.get();
+                let piece = part.scan.next_piece(&self.request, &part.layout, &mut counters);
+                self.counters.set(counters);
                 match piece.map_err(|located| located.error)? {
                     None => self.part = None,
                     Some(VectorPiece::Rows(batch)) if part.casts => {

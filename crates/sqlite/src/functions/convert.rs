@@ -5,7 +5,7 @@
 //! What hangs on the old table and would be lost with it is an error before anything is done.
 
 use crate::api::{Argument, Connection, Context, Error, Result, Value};
-use crate::declaration::{has_words, is_option, literal, quoted};
+use crate::declaration::{has_words, literal, quoted, shown_option};
 use crate::table::{Tables, resolve};
 
 /// A table that is going to be replaced.
@@ -23,12 +23,14 @@ pub fn to_columnar(_tables: &Tables, context: &mut Context<'_>, arguments: &[Arg
     let db = context.connection();
     let [table, options @ ..] = arguments else { return Err(Error::new("wrong number of arguments")) };
     let old = Old::find(db, *table)?;
-    let options = options.iter().map(|option| String::from_utf8_lossy(option.text()).into_owned());
-    let options: Vec<String> = options.collect();
-    if let Some(other) = options.iter().find(|option| !is_option(option)) {
-        return Err(Error::new(format!("'{other}' is not an option: name=value is expected")));
+    let mut parts = old.definitions.clone();
+    for option in options {
+        let text = String::from_utf8_lossy(option.text());
+        parts.push(
+            shown_option(&text)
+                .ok_or_else(|| Error::new(format!("'{text}' is not an option: name=value is expected")))?,
+        );
     }
-    let parts: Vec<String> = old.definitions.iter().cloned().chain(options).collect();
     let made = format!("CREATE VIRTUAL TABLE {} USING columnar({})", old.new_place(), parts.join(", "));
     context.set(Value::Integer(old.replace(db, &made)?));
     Ok(())

@@ -79,6 +79,30 @@ impl Condition {
         }))
     }
 
+    /// As SQL, of the column of this name.
+    pub fn shown(&self, column: &str) -> String {
+        match &self.test {
+            Test::Never => "0".into(),
+            Test::Null => format!("{column} IS NULL"),
+            Test::NotNull => format!("{column} IS NOT NULL"),
+            Test::Compare(op, value) => {
+                let sign = match op {
+                    CompareOp::Equal => "=",
+                    CompareOp::NotEqual => "<>",
+                    CompareOp::Less => "<",
+                    CompareOp::LessOrEqual => "<=",
+                    CompareOp::Greater => ">",
+                    CompareOp::GreaterOrEqual => ">=",
+                };
+                format!("{column} {sign} {}", value.shown())
+            }
+            Test::In(values) => {
+                let values: Vec<String> = values.iter().map(Owned::shown).collect();
+                format!("{column} IN ({})", values.join(", "))
+            }
+        }
+    }
+
     /// A column lies between two values, as `BETWEEN` says: both ends count. The bounds are literals, so the
     /// column's affinity holds.
     pub fn between(

@@ -3,10 +3,9 @@
 //! - `search`: how rows are found, chosen when the query is planned
 //! - `condition`: a condition with its value
 //! - `rows`: some rows that are being handed out
-//! - `order`, `sorted`: all rows in the order that the query wants
+//! - `sorted`: all rows in the order that the query wants
 
 mod condition;
-mod order;
 mod rows;
 pub mod search;
 mod sorted;
@@ -41,6 +40,8 @@ pub struct RowScan {
     entries: Rc<Vec<Entry>>,
     /// The generation that they belong to.
     generation: Option<i64>,
+    /// Keeps them from being removed.
+    reading: Option<Rc<()>>,
     /// The first stripe that no part has yet.
     next: usize,
     part: Option<Part>,
@@ -65,6 +66,7 @@ impl RowScan {
             conditions: Vec::new(),
             entries: Rc::default(),
             generation: None,
+            reading: None,
             next: 0,
             part: None,
             tail: None,
@@ -185,6 +187,7 @@ impl RowScan {
         self.conditions = conditions;
         self.entries = self.storage.directory.entries();
         self.generation = self.storage.directory.generation();
+        self.reading = Some(self.storage.reading());
         self.has_peeked = false;
         self.tail = None;
         self.rewind();

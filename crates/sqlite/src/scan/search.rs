@@ -13,11 +13,10 @@
 
 use std::fmt::Write;
 
-use super::order::OrderKey;
 use crate::api::{Constraint, Error, IndexInfo, Operator, Result, Value, raw};
 use crate::declaration::Columns;
 use crate::storage::Storage;
-use crate::values::Affinity;
+use crate::values::{Affinity, OrderKey};
 
 /// A condition that the cursor gets a value for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

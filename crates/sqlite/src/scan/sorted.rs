@@ -2,13 +2,10 @@
 //!
 //! The first row is found without sorting: `min` and `max` ask for no other.
 
-use vector::concat;
-
 use super::RowScan;
-use super::order::{first_rows, permutation};
 use super::rows::Rows;
 use crate::api::Result;
-use crate::values::{Affinity, Column, ColumnBuilder};
+use crate::values::{Column, first_rows, permutation};
 
 impl RowScan {
     /// Reads the rows, and stands on the one that comes first. With one key and no LIMIT the others are left
@@ -73,7 +70,10 @@ impl RowScan {
             }
         }
         let definitions = &self.storage.columns;
-        let column = |(place, parts)| joined(parts, definitions.affinity_at(place));
+        let column = |(place, parts): (usize, Vec<Column>)| match parts.is_empty() {
+            true => Ok(None),
+            false => Column::joined(parts, definitions.affinity_at(place)).map(Some),
+        };
         by_place.into_iter().enumerate().map(column).collect()
     }
 }
@@ -85,20 +85,4 @@ fn rows_of(columns: &[Option<Column>]) -> usize {
 fn taken(columns: &[Option<Column>], rows: &[u32]) -> Vec<Option<Column>> {
     let take = |column: &Column| Column::new(column.kind, column.vector.take(rows));
     columns.iter().map(|column| column.as_ref().map(take)).collect()
-}
-
-/// Columns end to end. Of several kinds they become one of any.
-fn joined(parts: Vec<Column>, affinity: Affinity) -> Result<Option<Column>> {
-    let Some(kind) = parts.first().map(|part| part.kind) else { return Ok(None) };
-    if parts.iter().all(|part| part.kind == kind) {
-        let vectors = parts.into_iter().map(|part| part.vector).collect();
-        return Ok(Some(Column::new(kind, concat(kind.logical(), vectors)?)));
-    }
-    let mut builder = ColumnBuilder::new(affinity);
-    for part in &parts {
-        for row in 0..part.vector.len() {
-            builder.push(part.get(row)?)?;
-        }
-    }
-    Ok(Some(builder.finish()))
 }

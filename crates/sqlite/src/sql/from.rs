@@ -220,7 +220,7 @@ impl<'b> Planner<'b> {
             }
         }
         let source = plain::KeptBatches::new(Rc::clone(&kept.batches));
-        let shown = Shown { table: name.clone(), columns: kept.names.clone() };
+        let shown = Shown { table: name.clone(), columns: kept.names.clone(), ..Shown::default() };
         let plan = self.scan(Box::new(source), kept.types.clone(), shown);
         let node = Node { plan, ids: places, rows: kept.rows };
         shown_as(Output { node, ids, names: kept.names.clone() }, name, columns)

@@ -8,7 +8,7 @@
 //! - `frame`: what one SELECT is made of; `from`: its tables; `plain`: tables that are not columnar
 //! - `statistics`, `tables`, `joins`: which conditions go where, and in which order relations are joined
 //! - `aggregates`, `groups`, `windows`, `subqueries`, `sets`, `select`: the rest of a SELECT
-//! - `output`: the engine's rows as SQLite's values
+//! - `output`: the engine's rows as SQLite's values; `explained`: a query with what was done for it
 //!
 //! What the engine cannot compute as SQLite does is an error that names it. Nothing is computed otherwise.
 
@@ -17,6 +17,7 @@ mod arithmetic;
 mod asked;
 mod calls;
 mod compare;
+mod explained;
 mod expressions;
 mod frame;
 mod from;
@@ -40,10 +41,8 @@ mod windows;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use query::explain::{Options, Spelling, add_figures, lines, operators};
-use query::{Plan, Profile, Source};
+use query::{Plan, Source};
 
 pub use output::Rows;
 pub use statement::Described;
@@ -140,22 +139,6 @@ impl Query<'_> {
             Ok(Results::Kept(kept))
         })
     }
-
-    /// Runs it to its end: the operators with what they did, a line each.
-    pub fn explain(&self) -> Result<Vec<String>> {
-        self.with_plan(|prepared| {
-            let Prepared { plan, sources, source_names, .. } = prepared;
-            let profile = Profile::of(&plan);
-            let threads = self.tables.threads();
-            let mut running = Running::new(self.db, &plan, sources, threads, Some(Arc::clone(&profile)))?;
-            while running.next()?.is_some() {}
-            drop(running);
-            let mut figures = Vec::new();
-            add_figures(&mut figures, &profile);
-            let options = Options { verbose: false, figures: &figures, with_work: true };
-            Ok(lines(&operators(&plan, &Names(source_names), options), "", threads))
-        })
-    }
 }
 
 /// Whether an error says that the engine cannot compute something.
@@ -172,20 +155,6 @@ impl Results {
                 Some(batch) => Rows::new(&batch, layout).map(Some),
                 None => Ok(None),
             },
-        }
-    }
-}
-
-/// The names of sources' columns.
-struct Names(Vec<Shown>);
-
-impl Spelling for Names {
-    fn columns(&self, source: usize) -> Vec<String> {
-        match self.0.get(source) {
-            Some(Shown { table, columns }) => {
-                columns.iter().map(|column| format!("{table}.{column}")).collect()
-            }
-            None => Vec::new(),
         }
     }
 }

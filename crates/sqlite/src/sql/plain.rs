@@ -123,7 +123,8 @@ impl Planner<'_> {
         }
         let types = vectors.iter().map(|vector| vector.logical).collect();
         let source = Kept { columns: vectors, rows, at: 0 };
-        let plan = self.scan(Box::new(source), types, Shown { table: visible.name.clone(), columns: shown });
+        let shown = Shown { table: visible.name.clone(), columns: shown, ..Shown::default() };
+        let plan = self.scan(Box::new(source), types, shown);
         Ok((Relation::Node(Node { plan, ids, rows: (rows as f64).max(1.0) }), visible))
     }
 

@@ -4,11 +4,13 @@
 //! name columns by id. A `Node` knows in which order its plan gives which ids, so that an expression can be
 //! placed on it.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use query::{Expression, HostFunction, Plan, Source};
+use stripe::scan::Counters;
 use vector::LogicalType;
 
 use super::asked;
@@ -109,6 +111,10 @@ pub struct Shown {
     pub table: String,
     /// Its columns that are read.
     pub columns: Vec<String>,
+    /// What its rows have to pass before they come.
+    pub conditions: Vec<String>,
+    /// What was read and left out of its stripes. None if it has none.
+    pub counters: Option<Rc<Cell<Counters>>>,
 }
 
 /// A query that is being planned.

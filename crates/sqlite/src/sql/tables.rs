@@ -130,11 +130,17 @@ impl Planner<'_> {
         };
         let types = source.types().iter().map(|own| own.logical()).collect();
         let ids: Vec<Id> = wanted.iter().map(|(_, id)| *id).collect();
-        let names = wanted.iter().map(|(place, _)| {
-            storage.columns.at_place(*place).map_or_else(|| "rowid".into(), |column| column.name.clone())
-        });
-        let names: Vec<String> = names.collect();
-        let plan = self.scan(Box::new(source), types, Shown { table: table.name.clone(), columns: names });
+        let row_id = storage.columns.row_id().and_then(|alias| storage.columns.0.get(alias));
+        let name_at = |place: usize| {
+            storage.columns.at_place(place).or(row_id).map_or("rowid", |column| column.name.as_str())
+        };
+        let shown = Shown {
+            table: table.name.clone(),
+            columns: wanted.iter().map(|&(place, _)| name_at(place).to_owned()).collect(),
+            conditions: source.conditions().iter().map(|own| own.shown(name_at(own.place))).collect(),
+            counters: Some(source.counters()),
+        };
+        let plan = self.scan(Box::new(source), types, shown);
         let node = Node { plan, ids, rows: (table.rows * share).max(1.0) };
         node.filtered(&rest, 1.0)
     }

@@ -225,7 +225,9 @@ impl Directory {
 
     /// A stripe was written.
     pub fn add(&self, entry: Entry) {
-        Rc::make_mut(&mut self.entries.borrow_mut()).push(entry);
+        let mut entries = self.entries.borrow_mut();
+        let at = entries.partition_point(|other| other.id < entry.id);
+        Rc::make_mut(&mut entries).insert(at, entry);
     }
 
     /// A stripe was removed.

@@ -3,6 +3,7 @@
 //! - `shadow`: the shadow tables
 //! - `directory`: which stripes there are, and which of their rows are dead
 //! - `segments`: the stripes' bytes
+//! - `compaction`: when stripes are written anew
 //! - `row_ids`: where a row is
 //! - `single_rows`: rows one by one
 //! - `tail`: rows that no stripe has yet
@@ -12,6 +13,7 @@
 //! Everywhere the columns of a stripe or of the tail are the row's id and then each column of the table that
 //! is not another name of it.
 
+mod compaction;
 mod directory;
 mod row_ids;
 mod segments;
@@ -37,7 +39,7 @@ pub use verify::{Fault, faults};
 
 use crate::api::{Error, Result, Statement, Value};
 use crate::declaration::{Columns, Options};
-use crate::values::{Column, Kind};
+use crate::values::{Column, Kind, OrderKey, permutation};
 use segments::Segments;
 
 /// Most open stripes that a connection remembers of a table.
@@ -51,6 +53,8 @@ pub struct Storage {
     pub columns: Rc<Columns>,
     /// The options.
     pub options: Options,
+    /// What rows of a stripe are sorted by.
+    order: Vec<OrderKey>,
     /// Which stripes there are.
     pub directory: Directory,
     /// Rows that no stripe has.
@@ -60,6 +64,8 @@ pub struct Storage {
     known_row_ids: row_ids::KnownRowIds,
     kept_chunks: single_rows::KeptChunks,
     insert: RefCell<Option<Statement>>,
+    /// Each query that is reading holds another one.
+    reading: Rc<()>,
 }
 
 impl Storage {
@@ -74,6 +80,8 @@ impl Storage {
             known_row_ids: row_ids::KnownRowIds::default(),
             kept_chunks: single_rows::KeptChunks::default(),
             insert: RefCell::default(),
+            reading: Rc::default(),
+            order: columns.order(&options)?,
             shadow,
             columns,
             options,
@@ -132,8 +140,42 @@ impl Storage {
         }
     }
 
-    /// Writes rows as a stripe.
+    /// As long as somebody holds what this gives, no stripe goes.
+    pub fn reading(&self) -> Rc<()> {
+        Rc::clone(&self.reading)
+    }
+
+    fn is_being_read(&self) -> bool {
+        Rc::strong_count(&self.reading) > 1
+    }
+
+    /// Whether rows of a stripe are sorted.
+    pub const fn is_sorted(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    /// Writes rows as stripes, after all others.
     pub fn write(&self, columns: Vec<Column>) -> Result<()> {
+        let id = self.directory.entries().last().map_or(1, |entry| entry.id + 1);
+        self.write_as(id, columns)
+    }
+
+    /// Writes rows as stripes of this number and the next ones, which are free.
+    fn write_as(&self, id: i64, columns: Vec<Column>) -> Result<()> {
+        if self.order.is_empty() {
+            return self.write_rows(id, columns);
+        }
+        let rows = columns.first().map_or(0, |ids| ids.vector.len());
+        let columns: Vec<Option<Column>> = columns.into_iter().map(Some).collect();
+        let order = permutation(&columns, &self.order, rows)?;
+        let stripes = order.chunks(self.options.stripe_rows as usize);
+        (id..).zip(stripes).try_for_each(|(id, rows)| {
+            let taken = |column: &Column| Column::new(column.kind, column.vector.take(rows));
+            self.write_rows(id, columns.iter().flatten().map(taken).collect())
+        })
+    }
+
+    fn write_rows(&self, id: i64, columns: Vec<Column>) -> Result<()> {
         let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
         let rows = columns.first().map_or(0, |ids| ids.vector.len());
         let ids = columns.first().ok_or_else(|| Error::new("a stripe of no column"))?;
@@ -153,22 +195,10 @@ impl Storage {
             ..StripeOptions::default()
         };
         let written = write_stripe(rows, &vectors, &options)?;
-        let id = self.directory.entries().last().map_or(1, |entry| entry.id + 1);
         let entry = Entry::new(id, &written, kinds, (least, greatest));
         self.segments.write(id, &written.bytes)?;
         self.insert(&entry)?;
         self.directory.add(entry);
-        Ok(())
-    }
-
-    /// Removes stripes of which every row is dead.
-    pub fn remove_dead(&self) -> Result<()> {
-        for entry in self.directory.entries().iter().filter(|entry| entry.dead_rows >= entry.rows) {
-            let stripe = self.shadow.table("stripe");
-            self.shadow.db.execute(&format!("DELETE FROM {stripe} WHERE id = {}", entry.id))?;
-            self.segments.remove(entry.id)?;
-            self.directory.remove(entry.id);
-        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Writes what waits in memory to shadow tables.
 //!
-//! Many rows become a stripe, few go to the tail. Once the tail is long it becomes a stripe. A stripe of
-//! which every row is dead goes. All of this is part of the transaction that is running.
+//! Many rows become a stripe, few go to the tail. Once the tail is long it becomes a stripe. Then stripes are
+//! tidied. All of this is part of the transaction that is running.
 
 use super::TableState;
 use super::pending::Pending;
@@ -11,6 +11,8 @@ use crate::api::{Error, Result};
 const DIRECT_ROWS: u32 = 8_192;
 /// Once the tail has so many rows, or as many as a stripe has, it becomes a stripe.
 const TAIL_ROWS: u32 = 16_384;
+/// Sorted tables wait for so many stripes: rows of all of them are sorted together.
+const SORTED_STRIPES: usize = 8;
 /// Rows that take so much memory do not wait for more.
 const PENDING_BYTES: usize = 128 << 20;
 
@@ -51,7 +53,9 @@ impl TableState {
     pub(super) fn flush_full(&self) -> Result<()> {
         let full = {
             let pending = self.pending.borrow();
-            pending.rows() >= self.storage.options.stripe_rows as usize || pending.bytes() >= PENDING_BYTES
+            let stripes = if self.storage.is_sorted() { SORTED_STRIPES } else { 1 };
+            pending.rows() >= self.storage.options.stripe_rows as usize * stripes
+                || pending.bytes() >= PENDING_BYTES
         };
         if full { self.flush() } else { Ok(()) }
     }
@@ -73,6 +77,6 @@ impl TableState {
             storage.tail.clear()?;
             storage.directory.change_tail(-i64::from(storage.directory.tail_rows()));
         }
-        storage.remove_dead()
+        storage.tidy()
     }
 }

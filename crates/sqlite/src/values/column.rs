@@ -1,6 +1,6 @@
 //! Values of one column, collected for a stripe, and read again.
 
-use vector::{ByteViews, LogicalType, Values, Vector, VectorBuilder};
+use vector::{ByteViews, LogicalType, Values, Vector, VectorBuilder, concat};
 
 use super::affinity::{Affinity, as_real, whole};
 use super::kind::{Kind, get_mixed, put_mixed};
@@ -122,6 +122,22 @@ impl Column {
     /// Values that were decoded, or built. They are made flat, as single ones are going to be asked for.
     pub fn new(kind: Kind, vector: Vector) -> Self {
         Self { kind, vector: vector.flatten() }
+    }
+
+    /// Columns of this affinity end to end. Where their kinds differ, the kind is chosen by the values.
+    pub fn joined(parts: Vec<Self>, affinity: Affinity) -> Result<Self> {
+        let kind = parts.first().map_or(Kind::Null, |part| part.kind);
+        if parts.iter().all(|part| part.kind == kind) {
+            let vectors = parts.into_iter().map(|part| part.vector).collect();
+            return Ok(Self::new(kind, concat(kind.logical(), vectors)?));
+        }
+        let mut builder = ColumnBuilder::new(affinity);
+        for part in &parts {
+            for row in 0..part.vector.len() {
+                builder.push(part.get(row)?)?;
+            }
+        }
+        Ok(builder.finish())
     }
 
     /// The value of a row.

@@ -2,6 +2,7 @@
 //!
 //! - `affinity`: what a value becomes in a column
 //! - `order`: how values compare
+//! - `sorting`: rows in an order
 //! - `owned`: values that stay
 //! - `kind`, `column`: how the values of a column lie in a stripe
 
@@ -10,9 +11,11 @@ mod column;
 mod kind;
 mod order;
 mod owned;
+mod sorting;
 
 pub use affinity::{Affinity, as_real, whole};
 pub use column::{Column, ColumnBuilder};
 pub use kind::Kind;
 pub use order::{Collation, integer_to_real};
 pub use owned::Owned;
+pub use sorting::{OrderKey, first_rows, permutation};

@@ -36,4 +36,15 @@ impl Owned {
             Self::Blob(blob) => Value::Blob(blob),
         }
     }
+    /// As a literal of SQL.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Integer(integer) => integer.to_string(),
+            Self::Real(real) => format!("{real:?}"),
+            Self::Text(text) => format!("'{}'", String::from_utf8_lossy(text).replace('\'', "''")),
+            Self::Blob(blob) => {
+                format!("x'{}'", blob.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+            }
+        }
+    }
 }

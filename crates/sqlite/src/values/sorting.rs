@@ -1,10 +1,11 @@
-//! Brings rows into the order that SQLite wants, so that it need not sort them itself.
+//! Brings rows into an order: of a stripe that is written by its table's `orderby`, or of a query's rows, so
+//! that SQLite need not sort them.
 //!
 //! SQLite sorts rows of a virtual table one by one. Here they are sorted by column: each key column becomes
 //! numbers in the order of its values. Rows are moved by counting these numbers where they are few, else by
 //! comparing them.
 //!
-//! Where the query groups by the columns, rows of equal values have to lie side by side only, which the same
+//! Where a query groups by the columns, rows of equal values have to lie side by side only, which the same
 //! order does.
 
 use std::cmp::Ordering;
@@ -12,8 +13,9 @@ use std::collections::HashMap;
 
 use vector::{Bitmap, Values};
 
+use super::column::Column;
+use super::order::Collation;
 use crate::api::{Result, Value};
-use crate::values::{Collation, Column};
 
 /// A column to order by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
