@@ -41,7 +41,7 @@ if [[ " ${suites[*]} " == *"units "* ]]; then tests=tests; fi
 if [[ " ${suites[*]} " == *" sqlite"* ]]; then
     say "building the extension for SQLite (dev profile)"
     (cd "$ROOT" && cargo build --locked -p colonnade_sqlite)
-    "$ROOT/scripts/venv.sh" apsw tpchgen-cli
+    "$ROOT/scripts/venv.sh" apsw tpchgen-cli duckdb
 fi
 for suite in "${suites[@]}"; do
     if [[ $suite != *units && $suite != sqlite* ]]; then

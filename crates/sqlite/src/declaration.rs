@@ -67,7 +67,7 @@ impl<'a> Declaration<'a> {
 }
 
 /// Name and value, if this part is an option: a bare word and an equals sign.
-fn option(part: &str) -> Option<(&str, &str)> {
+pub fn option(part: &str) -> Option<(&str, &str)> {
     let (name, value) = part.split_once('=')?;
     let name = name.trim();
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -12,6 +12,7 @@
 //! - `engine`: the vectorised engine over tables
 //! - `table`: the virtual table
 //! - `sql`: whole queries in the engine
+//! - `transfer`: tables from files and files from queries
 //! - `functions`: what SQL calls by name
 
 mod api;
@@ -22,6 +23,7 @@ mod scan;
 mod sql;
 mod storage;
 mod table;
+mod transfer;
 mod values;
 
 use std::ffi::{c_char, c_int, c_void};

@@ -53,6 +53,17 @@ impl From<vector::Error> for Error {
     }
 }
 
+impl From<files::Error> for Error {
+    fn from(error: files::Error) -> Self {
+        let code = match &error {
+            // With SQLITE_IOERR the transaction would be rolled back.
+            files::Error::Io(_) => raw::SQLITE_CANTOPEN,
+            _ => raw::SQLITE_ERROR,
+        };
+        Self::coded(code, error.to_string())
+    }
+}
+
 impl From<stripe::scan::Located> for Error {
     fn from(located: stripe::scan::Located) -> Self {
         located.error.into()

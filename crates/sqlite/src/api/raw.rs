@@ -32,6 +32,7 @@ pub const SQLITE_NOMEM: c_int = 7;
 pub const SQLITE_INTERRUPT: c_int = 9;
 pub const SQLITE_CORRUPT_VTAB: c_int = 11 | 1 << 8;
 pub const SQLITE_FULL: c_int = 13;
+pub const SQLITE_CANTOPEN: c_int = 14;
 pub const SQLITE_CONSTRAINT: c_int = 19;
 pub const SQLITE_CONSTRAINT_NOTNULL: c_int = 19 | 5 << 8;
 pub const SQLITE_CONSTRAINT_PRIMARYKEY: c_int = 19 | 6 << 8;

@@ -23,6 +23,7 @@ use std::rc::Rc;
 
 use crate::api::{Argument, Connection, Context, Function, Result, Value, raw};
 use crate::table::Tables;
+use crate::transfer::{export, import};
 use row_function::{Functions, RowFunction};
 
 fn version(_tables: &Tables, context: &mut Context<'_>, _arguments: &[Argument<'_>]) -> Result<()> {
@@ -30,10 +31,13 @@ fn version(_tables: &Tables, context: &mut Context<'_>, _arguments: &[Argument<'
     Ok(())
 }
 
-/// Functions that change the schema must not be called by what a schema holds: a view or a trigger.
+/// Functions that change the schema, or open files, must not be called by what a schema holds: a view or a
+/// trigger.
 fn flags_of(name: &CStr) -> c_int {
     match name.to_bytes() {
-        b"columnar_convert" | b"columnar_revert" => raw::SQLITE_DIRECTONLY,
+        b"columnar_convert" | b"columnar_revert" | b"columnar_import" | b"columnar_export" => {
+            raw::SQLITE_DIRECTONLY
+        }
         _ => 0,
     }
 }
@@ -45,7 +49,9 @@ static ROW_FUNCTIONS: [&[RowFunction]; 3] = [&groups::FUNCTIONS, &inspect::FUNCT
 pub fn register(db: Connection, tables: &Rc<Tables>) -> Result<()> {
     db.register_function(c"columnar_version", 0, raw::SQLITE_DETERMINISTIC, tables, version)?;
     db.register_named::<query::QueryTable>(c"columnar_query", tables)?;
-    let functions: [(&CStr, i32, Function<Tables>); 12] = [
+    let functions: [(&CStr, i32, Function<Tables>); 14] = [
+        (c"columnar_import", -1, import),
+        (c"columnar_export", -1, export),
         (c"columnar_threads", 0, explain::threads),
         (c"columnar_threads", 1, explain::threads),
         (c"columnar_analyze", 1, scalars::analyze),

@@ -8,7 +8,9 @@
 
 use super::TableState;
 use crate::api::{Argument, Error, OnConflict, Result, Value, random, raw};
+use crate::declaration::ColumnDefinition;
 use crate::storage::Place;
+use crate::values::Column;
 
 impl TableState {
     pub(super) fn insert(&self, given: Option<i64>, values: &[Argument<'_>]) -> Result<i64> {
@@ -50,6 +52,40 @@ impl TableState {
         storage.directory.saw_row_id(id);
         self.flush_full()?;
         Ok(id)
+    }
+
+    /// Inserts rows whose values are columns, under the ids after all others. False, and nothing is done,
+    /// where SQLite has to look at them: for a constraint, an affinity, or an id among the values. The
+    /// running statement has inserted a row before, so SQLite knows that this table is being written.
+    pub fn append(&self, columns: &[Column]) -> Result<bool> {
+        let own = &self.storage.columns.0;
+        let as_it_is = |(column, own): (&Column, &ColumnDefinition)| own.affinity.keeps(column.kind);
+        let may_be_null =
+            |&at: &usize| columns.get(at).is_some_and(|column| column.vector.validity.is_none());
+        let simple = !self.checks_in_tail && self.row_id.is_none() && columns.len() == own.len();
+        if !simple || !columns.iter().zip(own).all(as_it_is) || !self.not_null.iter().all(may_be_null) {
+            return Ok(false);
+        }
+        self.expect_whole()?;
+        let greatest = self.storage.greatest_row_id()?.max(self.pending.borrow().greatest());
+        let rows = columns.first().map_or(0, |column| column.vector.len());
+        if rows == 0 {
+            return Ok(true);
+        }
+        let first = greatest.map_or(Some(1), |greatest| greatest.checked_add(1));
+        let last = first.and_then(|first| first.checked_add(i64::try_from(rows).ok()?));
+        let Some((first, last)) = first.zip(last) else { return Ok(false) };
+        self.dirty.set(true);
+        let mut done = 0;
+        while done < rows {
+            let part = done..rows.min(done + self.room());
+            let id = first.saturating_add(i64::try_from(done).unwrap_or(i64::MAX));
+            self.pending.borrow_mut().extend(id, columns, part.clone())?;
+            done = part.end;
+            self.flush_full()?;
+        }
+        self.storage.directory.saw_row_id(last - 1);
+        Ok(true)
     }
 
     pub(super) fn delete(&self, id: i64) -> Result<()> {

@@ -49,13 +49,22 @@ impl TableState {
         self.storage.directory.refresh()
     }
 
-    /// Writes rows that wait, if there are enough for a stripe.
+    /// Rows that may wait at once.
+    fn most_waiting(&self) -> usize {
+        let stripes = if self.storage.is_sorted() { SORTED_STRIPES } else { 1 };
+        self.storage.options.stripe_rows as usize * stripes
+    }
+
+    /// Rows that may come before those that wait are written.
+    pub(super) fn room(&self) -> usize {
+        self.most_waiting().saturating_sub(self.pending.borrow().rows()).max(1)
+    }
+
+    /// Writes rows that wait, if there are enough.
     pub(super) fn flush_full(&self) -> Result<()> {
         let full = {
             let pending = self.pending.borrow();
-            let stripes = if self.storage.is_sorted() { SORTED_STRIPES } else { 1 };
-            pending.rows() >= self.storage.options.stripe_rows as usize * stripes
-                || pending.bytes() >= PENDING_BYTES
+            pending.rows() >= self.most_waiting() || pending.bytes() >= PENDING_BYTES
         };
         if full { self.flush() } else { Ok(()) }
     }

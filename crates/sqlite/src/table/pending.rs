@@ -4,6 +4,7 @@
 //! a savepoint begins, somebody reads the table, or the transaction is committed.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::api::{Result, Value};
 use crate::values::{Column, ColumnBuilder};
@@ -46,6 +47,24 @@ impl Pending {
         self.ids.push(id);
         if let Some(known) = &mut self.known {
             known.insert(id);
+        }
+        Ok(())
+    }
+
+    /// Adds some rows of columns that have a value for each stored column. Ids count up from `first`.
+    pub fn extend(&mut self, first: i64, columns: &[Column], rows: Range<usize>) -> Result<()> {
+        let mut builders = self.columns.iter_mut();
+        if let Some(ids) = builders.next() {
+            (first..).take(rows.len()).try_for_each(|id| ids.push(Value::Integer(id)))?;
+        }
+        for (builder, column) in builders.zip(columns) {
+            rows.clone().try_for_each(|row| builder.push(column.get(row)?))?;
+        }
+        self.ascending &= self.ids.last().is_none_or(|&last| last < first);
+        self.ids.extend((first..).take(rows.len()));
+        self.greatest = self.greatest.max(self.ids.last().copied());
+        if let Some(known) = &mut self.known {
+            known.extend((first..).take(rows.len()));
         }
         Ok(())
     }

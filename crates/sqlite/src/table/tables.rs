@@ -63,7 +63,8 @@ impl Tables {
         Ok(Some(table))
     }
 
-    fn known(&self, schema: &str, name: &str) -> Option<Rc<TableState>> {
+    /// The same of one that SQLite has connected. What waits goes on waiting.
+    pub fn known(&self, schema: &str, name: &str) -> Option<Rc<TableState>> {
         let known = self.known.borrow();
         known.iter().filter_map(Weak::upgrade).find(|table| {
             let shadow = &table.storage.shadow;

@@ -1,6 +1,7 @@
 //! Type affinity, as SQLite's documents define it (https://www.sqlite.org/datatype3.html): what a value
 //! becomes in a column whose declared type reads so.
 
+use super::kind::Kind;
 use crate::api::{Argument, Value};
 
 /// What a column prefers its values to be.
@@ -51,6 +52,16 @@ impl Affinity {
                 Value::Integer(integer) => Value::Real(as_real(integer)),
                 other => other,
             },
+        }
+    }
+
+    /// Whether it leaves all values of this kind as they are.
+    pub const fn keeps(self, kind: Kind) -> bool {
+        match (self, kind) {
+            (_, Kind::Null) | (Self::Blob, _) => true,
+            (Self::Text, kind) => matches!(kind, Kind::Text),
+            (Self::Numeric, kind) => matches!(kind, Kind::Integer | Kind::Number),
+            (Self::Real, kind) => matches!(kind, Kind::Real),
         }
     }
 

@@ -140,6 +140,29 @@ impl Column {
         Ok(builder.finish())
     }
 
+    /// Blobs: the bytes of each value.
+    pub fn of_blobs(bytes: &Vector) -> Result<Self> {
+        let Values::Bytes(views) = &bytes.values else { return Err(Error::new("blobs are bytes")) };
+        let mut builder = ColumnBuilder::new(Affinity::Blob);
+        for row in 0..bytes.len() {
+            let is_valid = bytes.validity.as_ref().is_none_or(|validity| validity.get(row));
+            builder.push(if is_valid { Value::Blob(views.get(row)) } else { Value::Null })?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// The bytes of each blob. NULL for what is none.
+    pub fn blobs(&self) -> Result<Vector> {
+        let mut builder = VectorBuilder::new(LogicalType::Bytes);
+        for row in 0..self.vector.len() {
+            match self.get(row)? {
+                Value::Blob(blob) => _ = builder.push_bytes(blob),
+                _ => builder.push_null(),
+            }
+        }
+        Ok(builder.finish(&|_, _, _| Box::default()))
+    }
+
     /// The value of a row.
     #[inline]
     pub fn get(&self, row: usize) -> Result<Value<'_>> {

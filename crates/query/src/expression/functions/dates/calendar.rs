@@ -9,7 +9,8 @@ const ERA_DAYS: i64 = 146_097;
 
 /// A day of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Day {
+pub struct Day {
+    /// The year. 0 is 1 BC.
     pub year: i64,
     /// 1 to 12.
     pub month: i64,
@@ -19,7 +20,7 @@ pub(super) struct Day {
 
 /// The day this many days after 2000-01-01. Years are counted from March, so that the leap day is the last
 /// one.
-pub(super) const fn from_days(days: i64) -> Day {
+pub const fn from_days(days: i64) -> Day {
     let shifted = days + EPOCH_SHIFT;
     let (era, of_era) = (shifted.div_euclid(ERA_DAYS), shifted.rem_euclid(ERA_DAYS));
     // Leave out the leap days before it, then all years have 365.
@@ -33,7 +34,7 @@ pub(super) const fn from_days(days: i64) -> Day {
 }
 
 /// Days since 2000-01-01; a day past the month's end counts on into the next.
-pub(super) const fn to_days(day: Day) -> i64 {
+pub const fn to_days(day: Day) -> i64 {
     let year = if day.month <= 2 { day.year - 1 } else { day.year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let month = (day.month + 9) % 12;
@@ -42,7 +43,7 @@ pub(super) const fn to_days(day: Day) -> i64 {
 }
 
 /// Days of a month.
-pub(super) const fn month_length(year: i64, month: i64) -> i64 {
+pub const fn month_length(year: i64, month: i64) -> i64 {
     match month {
         2 if year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0) => 29,
         2 => 28,
@@ -52,12 +53,12 @@ pub(super) const fn month_length(year: i64, month: i64) -> i64 {
 }
 
 /// Day of the week; Sunday is 0. (2000-01-01 was a Saturday.)
-pub(super) const fn day_of_week(days: i64) -> i64 {
+pub const fn day_of_week(days: i64) -> i64 {
     (days + 6).rem_euclid(7)
 }
 
 /// Year and number of the ISO 8601 week: the one of its Thursday.
-pub(super) const fn iso_week(days: i64) -> (i64, i64) {
+pub const fn iso_week(days: i64) -> (i64, i64) {
     let thursday = days - (days + 5).rem_euclid(7) + 3;
     let year = from_days(thursday).year;
     let first = to_days(Day { year, month: 1, day: 1 });

@@ -11,7 +11,7 @@ from harness.sqlite import Connection, SqlError, count, database, version
 SEED = int(os.environ.get("COLONNADE_SEED") or 20261127)
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 FLIPS = 4000 if LONG else 400
-CHECKS = Checks("inspect", SEED)
+CHECKS = Checks("inspection", SEED)
 DEFINITION = "id INTEGER PRIMARY KEY, day TEXT COLLATE NOCASE NOT NULL, v REAL, d DECIMAL(5,2), x"
 ROWS = f"{count(15_000)} SELECT i * 2, 'day ' || (i % 50), i * 0.5, i % 10 + (i % 3) * 0.5, CASE i % 4 WHEN 0 THEN 'text ' || i WHEN 1 THEN i END FROM n"
 

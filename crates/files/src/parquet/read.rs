@@ -1,0 +1,319 @@
+//! Rows of a Parquet file, some at a time.
+//!
+//! Each column that is read has a reader of its own within a row group, which goes from page to page. So a
+//! few pages of each column are in memory, however long the row group is.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescPtr;
+use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
+
+use super::schema;
+use crate::{Error, Field, FieldKind, Result};
+
+/// A column that is read.
+struct Chosen {
+    /// Its number in the file.
+    at: usize,
+    column: ColumnDescPtr,
+    field: Field,
+}
+
+/// A Parquet file that is being read.
+pub struct ParquetReader {
+    file: SerializedFileReader<File>,
+    chosen: Vec<Chosen>,
+    /// The next row group.
+    group: usize,
+    /// Readers of the columns in the row group that is being read.
+    readers: Vec<ColumnReader>,
+    /// Rows of that row group that were not read.
+    left: usize,
+}
+
+impl ParquetReader {
+    /// Opens a file, of which all columns are going to be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path)?;
+        guarded(|| Self::of(file))
+    }
+
+    fn of(file: File) -> Result<Self> {
+        let file = SerializedFileReader::new(file)?;
+        let columns = file.metadata().file_metadata().schema_descr().columns().iter().enumerate();
+        let chosen = columns.map(|(at, column)| {
+            let field = schema::field(column);
+            Chosen { at, column: column.clone(), field }
+        });
+        let chosen = chosen.collect();
+        Ok(Self { file, chosen, group: 0, readers: Vec::new(), left: 0 })
+    }
+
+    /// The columns that are read.
+    pub fn fields(&self) -> Vec<Field> {
+        self.chosen.iter().map(|chosen| chosen.field.clone()).collect()
+    }
+
+    /// Reads no other columns than these, by their positions among `fields`, in this order. Before the first
+    /// row.
+    pub fn choose(&mut self, positions: &[usize]) {
+        let mut all: Vec<Option<Chosen>> = std::mem::take(&mut self.chosen).into_iter().map(Some).collect();
+        self.chosen = positions.iter().filter_map(|&at| all.get_mut(at).and_then(Option::take)).collect();
+    }
+
+    /// Rows of the file.
+    pub fn rows(&self) -> u64 {
+        u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
+    }
+
+    /// The next rows, at most so many: a flat vector for each column. None at the end. An error for a column
+    /// whose values are not read, and for bytes that are not Parquet's.
+    pub fn next(&mut self, most: usize) -> Result<Option<Vec<Vector>>> {
+        guarded(|| self.next_rows(most))
+    }
+
+    fn next_rows(&mut self, most: usize) -> Result<Option<Vec<Vector>>> {
+        while self.left == 0 {
+            if self.group >= self.file.num_row_groups() {
+                return Ok(None);
+            }
+            let group = self.file.get_row_group(self.group)?;
+            self.group += 1;
+            let readers = self.chosen.iter().map(|chosen| group.get_column_reader(chosen.at));
+            self.readers = readers.collect::<std::result::Result<_, _>>()?;
+            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        }
+        let rows = most.min(self.left);
+        self.left -= rows;
+        let columns = self.readers.iter_mut().zip(&self.chosen);
+        columns.map(|(reader, chosen)| vector(reader, chosen, rows)).collect::<Result<_>>().map(Some)
+    }
+}
+
+/// The parquet crate asserts what it takes for granted of a file. Here that is an error like others. The
+/// reader is not used after one.
+fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of an unknown kind");
+        Err(Error::Malformed(format!("its parts contradict each other: {text}")))
+    })
+}
+
+/// The next values of a column, with which rows have one.
+fn values<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    chosen: &Chosen,
+    rows: usize,
+) -> Result<(Vec<T::T>, Option<Bitmap>)> {
+    let mut values = Vec::with_capacity(rows);
+    let mut levels = Vec::with_capacity(rows);
+    let (records, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+    let greatest = chosen.column.max_def_level();
+    let found = if greatest == 0 { values.len() } else { levels.len() };
+    if records != rows || found != rows {
+        return Err(Error::Malformed(format!(
+            "column {} has {found} values where its row group has {rows}",
+            chosen.field.name
+        )));
+    }
+    if greatest == 0 || values.len() == rows {
+        return Ok((values, None));
+    }
+    let mut validity = Bitmap::filled(rows, false);
+    levels
+        .iter()
+        .enumerate()
+        .filter(|(_, level)| **level == greatest)
+        .for_each(|(row, _)| validity.set(row, true));
+    if validity.count_ones() != values.len() {
+        return Err(Error::Malformed(format!(
+            "column {}: values and NULLs do not add up",
+            chosen.field.name
+        )));
+    }
+    Ok((values, Some(validity)))
+}
+
+/// Values at their rows. A row without one gets the default.
+fn spread<V, W: Clone + Default>(values: Vec<V>, validity: Option<&Bitmap>, make: impl Fn(V) -> W) -> Vec<W> {
+    let Some(validity) = validity else { return values.into_iter().map(make).collect() };
+    let mut out = vec![W::default(); validity.len()];
+    for (row, value) in validity.ones().zip(values) {
+        if let Some(slot) = out.get_mut(row) {
+            *slot = make(value);
+        }
+    }
+    out
+}
+
+/// Integers as the vector of a kind.
+fn of_integers<V>(
+    (values, validity): (Vec<V>, Option<Bitmap>),
+    kind: FieldKind,
+    make: impl Fn(V) -> i64,
+) -> Vector {
+    let make_unsigned = |value| make(value) ^ i64::MIN;
+    let (logical, values) = match kind {
+        FieldKind::Unsigned => (LogicalType::UInt64, spread(values, validity.as_ref(), make_unsigned)),
+        _ => (LogicalType::Int64, spread(values, validity.as_ref(), make)),
+    };
+    Vector { logical, validity, values: Values::Int64(values) }
+}
+
+fn of_reals<V>((values, validity): (Vec<V>, Option<Bitmap>), make: impl Fn(V) -> f64) -> Vector {
+    let values = Values::Float64(spread(values, validity.as_ref(), make));
+    Vector { logical: LogicalType::Float64, validity, values }
+}
+
+/// Values row by row.
+fn built<V>(
+    (values, validity): (Vec<V>, Option<Bitmap>),
+    rows: usize,
+    logical: LogicalType,
+    push: impl Fn(&mut VectorBuilder, V) -> bool,
+) -> Result<Vector> {
+    let mut builder = VectorBuilder::new(logical);
+    let mut values = values.into_iter();
+    for row in 0..rows {
+        let value =
+            if validity.as_ref().is_none_or(|validity| validity.get(row)) { values.next() } else { None };
+        let fits = value.map(|value| push(&mut builder, value));
+        match fits {
+            Some(false) => {
+                return Err(Error::Unsupported("values past 4 GiB, or of another width".into()));
+            }
+            Some(true) => {}
+            None => builder.push_null(),
+        }
+    }
+    Ok(builder.finish(&|_, _, _| Box::default()))
+}
+
+/// The next values of a column as a vector.
+fn vector(reader: &mut ColumnReader, chosen: &Chosen, rows: usize) -> Result<Vector> {
+    let kind = chosen.field.kind;
+    if let FieldKind::Other(what) = kind {
+        return Err(Error::Unsupported(format!("column {} is {what}, which is not read", chosen.field.name)));
+    }
+    let decimal = |unscaled: i128| {
+        let scale = if let FieldKind::Decimal { scale, .. } = kind { scale } else { 0 };
+        move |builder: &mut VectorBuilder| builder.push_numeric(unscaled, scale, scale)
+    };
+    let is_decimal = matches!(kind, FieldKind::Decimal { .. });
+    Ok(match reader {
+        ColumnReader::BoolColumnReader(reader) => {
+            built(values(reader, chosen, rows)?, rows, LogicalType::Bool, VectorBuilder::push_bool)?
+        }
+        ColumnReader::Int32ColumnReader(reader) => {
+            let found = values(reader, chosen, rows)?;
+            match () {
+                () if is_decimal => {
+                    built(found, rows, LogicalType::Numeric, |to, value: i32| decimal(value.into())(to))?
+                }
+                () if schema::is_unsigned(&chosen.column) => {
+                    of_integers(found, kind, |value: i32| i64::from(value.cast_unsigned()))
+                }
+                () => of_integers(found, kind, |value: i32| i64::from(value)),
+            }
+        }
+        ColumnReader::Int64ColumnReader(reader) => {
+            let found = values(reader, chosen, rows)?;
+            match is_decimal {
+                true => built(found, rows, LogicalType::Numeric, |to, value: i64| decimal(value.into())(to))?,
+                false => of_integers(found, kind, |value: i64| value),
+            }
+        }
+        ColumnReader::Int96ColumnReader(reader) => {
+            of_integers(values(reader, chosen, rows)?, kind, |value: Int96| value.to_micros())
+        }
+        ColumnReader::FloatColumnReader(reader) => {
+            of_reals(values(reader, chosen, rows)?, |value: f32| f64::from(value))
+        }
+        ColumnReader::DoubleColumnReader(reader) => {
+            of_reals(values(reader, chosen, rows)?, |value: f64| value)
+        }
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            let found = values(reader, chosen, rows)?;
+            of_bytes(found, rows, kind, |value: &ByteArray| value.data(), &decimal)?
+        }
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            let found = values(reader, chosen, rows)?;
+            of_bytes(found, rows, kind, |value: &FixedLenByteArray| value.data(), &decimal)?
+        }
+    })
+}
+
+fn of_bytes<V, P: Fn(&mut VectorBuilder) -> bool>(
+    found: (Vec<V>, Option<Bitmap>),
+    rows: usize,
+    kind: FieldKind,
+    bytes: impl Fn(&V) -> &[u8],
+    decimal: &dyn Fn(i128) -> P,
+) -> Result<Vector> {
+    let logical = match kind {
+        FieldKind::Text => LogicalType::Text,
+        FieldKind::Uuid => LogicalType::Uuid,
+        FieldKind::Decimal { .. } => LogicalType::Numeric,
+        // Half floats.
+        FieldKind::Real => LogicalType::Float64,
+        _ => LogicalType::Bytes,
+    };
+    built(found, rows, logical, |to, value| match logical {
+        LogicalType::Numeric => big_endian(bytes(&value)).is_some_and(|unscaled| decimal(unscaled)(to)),
+        LogicalType::Float64 => half(bytes(&value)).is_some_and(|real| to.push_f64(real)),
+        LogicalType::Uuid if bytes(&value).len() != 16 => false,
+        _ => to.push_bytes(bytes(&value)),
+    })
+}
+
+/// A signed integer of up to sixteen bytes, greatest first.
+fn big_endian(bytes: &[u8]) -> Option<i128> {
+    let first = *bytes.first()?;
+    let fill = if first & 0x80 == 0 { 0 } else { 0xff };
+    let mut whole = [fill; 16];
+    whole.get_mut(16usize.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
+    Some(i128::from_be_bytes(whole))
+}
+
+/// An IEEE 754 half, least byte first.
+fn half(bytes: &[u8]) -> Option<f64> {
+    let bits = u16::from_le_bytes(bytes.try_into().ok()?);
+    let (sign, exponent, fraction) = (bits >> 15, i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    };
+    Some(if sign == 1 { -size } else { size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{big_endian, half};
+
+    #[test]
+    fn decimals_and_halves_are_read_from_bytes() {
+        assert_eq!(big_endian(&[0xff]), Some(-1));
+        assert_eq!(big_endian(&[0x00, 0xff]), Some(255));
+        assert_eq!(big_endian(&[0x80; 16]), Some(i128::from_be_bytes([0x80; 16])));
+        assert_eq!((big_endian(&[]), big_endian(&[0; 17])), (None, None));
+        for (bits, real) in [
+            (0x3c00u16, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x0001, 2f64.powi(-24)),
+            (0x7c00, f64::INFINITY),
+        ] {
+            assert_eq!(half(&bits.to_le_bytes()), Some(real));
+        }
+        assert!(half(&0x7e00u16.to_le_bytes()).is_some_and(f64::is_nan));
+        assert_eq!(half(&[1]), None);
+    }
+}

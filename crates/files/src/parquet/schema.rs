@@ -1,0 +1,96 @@
+//! What the columns of a Parquet file are.
+//!
+//! Types are told twice in a file: by the logical type, and by the older converted type. The first counts.
+
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
+use parquet::schema::types::ColumnDescriptor;
+
+use crate::{Field, FieldKind, Unit};
+
+/// Most digits of a decimal that vectors hold.
+const MOST_DIGITS: i32 = 38;
+
+/// A column, from its description in the file.
+pub fn field(column: &ColumnDescriptor) -> Field {
+    Field { name: column.path().string(), kind: kind(column) }
+}
+
+fn kind(column: &ColumnDescriptor) -> FieldKind {
+    if column.max_rep_level() > 0 {
+        return FieldKind::Other("a list or a map");
+    }
+    let physical = column.physical_type();
+    if let Some(logical) = column.logical_type_ref() {
+        let unit = |unit: &TimeUnit| match unit {
+            TimeUnit::MILLIS => Unit::Millis,
+            TimeUnit::MICROS => Unit::Micros,
+            TimeUnit::NANOS => Unit::Nanos,
+        };
+        match logical {
+            LogicalType::String | LogicalType::Enum | LogicalType::Json => return FieldKind::Text,
+            LogicalType::Bson => return FieldKind::Bytes,
+            LogicalType::Uuid => return FieldKind::Uuid,
+            LogicalType::Date => return FieldKind::Date,
+            LogicalType::Time(time) => return FieldKind::Time(unit(&time.unit)),
+            LogicalType::Timestamp(time) => {
+                return FieldKind::Timestamp { unit: unit(&time.unit), is_utc: time.is_adjusted_to_u_t_c };
+            }
+            LogicalType::Decimal(decimal) => return of_decimal(decimal.precision, decimal.scale),
+            LogicalType::Integer(integer) if !integer.is_signed => return unsigned(physical),
+            LogicalType::Float16 => return FieldKind::Real,
+            LogicalType::Variant(_) => return FieldKind::Other("a variant"),
+            _ => {}
+        }
+    }
+    match column.converted_type() {
+        ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON => FieldKind::Text,
+        ConvertedType::DECIMAL => of_decimal(column.type_precision(), column.type_scale()),
+        ConvertedType::DATE => FieldKind::Date,
+        ConvertedType::TIME_MILLIS => FieldKind::Time(Unit::Millis),
+        ConvertedType::TIME_MICROS => FieldKind::Time(Unit::Micros),
+        ConvertedType::TIMESTAMP_MILLIS => FieldKind::Timestamp { unit: Unit::Millis, is_utc: true },
+        ConvertedType::TIMESTAMP_MICROS => FieldKind::Timestamp { unit: Unit::Micros, is_utc: true },
+        ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64 => {
+            unsigned(physical)
+        }
+        ConvertedType::INTERVAL => FieldKind::Other("an interval"),
+        _ => match physical {
+            Type::BOOLEAN => FieldKind::Bool,
+            Type::INT32 | Type::INT64 => FieldKind::Integer,
+            // Times of older systems.
+            Type::INT96 => FieldKind::Timestamp { unit: Unit::Micros, is_utc: false },
+            Type::FLOAT | Type::DOUBLE => FieldKind::Real,
+            Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => FieldKind::Bytes,
+        },
+    }
+}
+
+fn unsigned(physical: Type) -> FieldKind {
+    match physical {
+        Type::INT64 => FieldKind::Unsigned,
+        _ => FieldKind::Integer,
+    }
+}
+
+fn of_decimal(precision: i32, scale: i32) -> FieldKind {
+    match (u16::try_from(precision), u16::try_from(scale)) {
+        (Ok(precision), Ok(scale))
+            if (1..=MOST_DIGITS).contains(&i32::from(precision)) && scale <= precision =>
+        {
+            FieldKind::Decimal { precision, scale }
+        }
+        _ => FieldKind::Other("a decimal of more than 38 digits"),
+    }
+}
+
+/// Whether integers of 32 bits are unsigned.
+pub fn is_unsigned(column: &ColumnDescriptor) -> bool {
+    match column.logical_type_ref() {
+        Some(LogicalType::Integer(integer)) => !integer.is_signed,
+        Some(_) => false,
+        None => matches!(
+            column.converted_type(),
+            ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64
+        ),
+    }
+}

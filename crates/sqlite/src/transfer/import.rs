@@ -1,0 +1,146 @@
+//! `columnar_import(table, file, option, ...)`: rows of a file into a table, which is made if it is not
+//! there.
+
+use std::path::PathBuf;
+
+use super::options::{Transfer, Way};
+use super::progress::Progress;
+use super::source::Source;
+use super::values::declared;
+use crate::api::{Argument, Connection, Context, Error, Result, Value};
+use crate::declaration::quoted;
+use crate::table::{Tables, schema_of};
+
+/// Where rows go.
+struct Target {
+    schema: String,
+    name: String,
+    /// The names of its columns. None: it is still to be made.
+    columns: Option<Vec<String>>,
+}
+
+/// The function. Returns how many rows were imported.
+pub fn import(tables: &Tables, context: &mut Context<'_>, arguments: &[Argument<'_>]) -> Result<()> {
+    let db = context.connection();
+    let [table, path, options @ ..] = arguments else {
+        return Err(Error::new("columnar_import requires a table and a file"));
+    };
+    let path = PathBuf::from(String::from_utf8_lossy(path.text()).into_owned());
+    let options = Transfer::parse(Way::Import, &path, options)?;
+    let target = Target::find(db, &String::from_utf8_lossy(table.text()))?;
+    if let (Some(option), Some(_)) = (options.of_table.first(), &target.columns) {
+        return Err(Error::new(format!("{option} is no option of an import into a table that is there")));
+    }
+    let mut source = Source::open(&path, &options, target.columns.is_none())?;
+    let mut progress = Progress::new(db, options.progress.as_deref(), &target.name)?;
+    db.execute("SAVEPOINT colonnade_import")?;
+    let rows = db.keeping_last_id(|| target.fill((db, tables), &mut source, &options, &mut progress));
+    if rows.is_err() {
+        db.execute("ROLLBACK TO colonnade_import")?;
+    }
+    db.execute("RELEASE colonnade_import")?;
+    context.set(Value::Integer(rows?.cast_signed()));
+    Ok(())
+}
+
+impl Target {
+    fn find(db: Connection, text: &str) -> Result<Self> {
+        let (schema, name) = match text.split_once('.') {
+            Some((schema, name)) => (schema.to_owned(), name.to_owned()),
+            None => (schema_of(db, text).unwrap_or_else(|_| "main".into()), text.to_owned()),
+        };
+        if name.is_empty() {
+            return Err(Error::new("invalid table reference: 'table' or 'schema.table' is expected"));
+        }
+        let info = db.prepare(&format!("PRAGMA {}.table_xinfo({})", quoted(&schema), quoted(&name)))?;
+        let mut columns = Vec::new();
+        while info.step()? {
+            // Hidden and generated columns are given no values.
+            if info.integer(6) == 0 {
+                columns.push(info.text(1));
+            }
+        }
+        Ok(Self { schema, name, columns: (!columns.is_empty()).then_some(columns) })
+    }
+
+    fn place(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.name))
+    }
+
+    /// Makes the table, if it is not there, and inserts all rows.
+    fn fill(
+        &self,
+        (db, tables): (Connection, &Tables),
+        source: &mut Source,
+        options: &Transfer,
+        progress: &mut Progress,
+    ) -> Result<u64> {
+        let fields = source.fields();
+        let names: Vec<String> = match &self.columns {
+            None => {
+                let definition =
+                    |field: &files::Field| format!("{} {}", quoted(&field.name), declared(field.kind));
+                let parts: Vec<String> =
+                    fields.iter().map(definition).chain(options.of_table.iter().cloned()).collect();
+                let parts = parts.join(", ");
+                db.execute(&format!("CREATE VIRTUAL TABLE {} USING columnar({parts})", self.place()))?;
+                fields.iter().map(|field| field.name.clone()).collect()
+            }
+            // Without names columns go by their places.
+            Some(own) if options.format == super::options::Format::Csv && !options.has_header => {
+                if own.len() != fields.len() {
+                    return Err(Error::new(format!(
+                        "the file has {} columns and no names, {} has {}",
+                        fields.len(),
+                        self.name,
+                        own.len()
+                    )));
+                }
+                own.clone()
+            }
+            Some(own) => {
+                let is_own = |name: &str| own.iter().any(|own| own.eq_ignore_ascii_case(name));
+                if let Some(other) = fields.iter().find(|field| !is_own(&field.name)) {
+                    return Err(Error::new(format!(
+                        "{} has no column {}: the option columns=a,b names those that are read",
+                        self.name, other.name
+                    )));
+                }
+                fields.iter().map(|field| field.name.clone()).collect()
+            }
+        };
+        let places: Vec<String> = (1..=names.len()).map(|at| format!("?{at}")).collect();
+        let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+        let insert = db.prepare(&format!(
+            "INSERT INTO {}({}) VALUES ({})",
+            self.place(),
+            names.join(", "),
+            places.join(", ")
+        ))?;
+        // All columns in the table's order: a columnar table may take them as they are.
+        let direct = match &self.columns {
+            None => true,
+            Some(own) => {
+                own.len() == names.len()
+                    && own.iter().zip(&names).all(|(own, name)| quoted(own).eq_ignore_ascii_case(name))
+            }
+        };
+        let mut rows = 0;
+        while let Some(columns) = source.next()? {
+            let count = columns.first().map_or(0, |column| column.vector.len());
+            // The first row tells SQLite that the table is being written, and whether that is allowed.
+            let known = if direct && rows > 0 { tables.known(&self.schema, &self.name) } else { None };
+            let is_taken = known.map_or(Ok(false), |table| table.append(&columns))?;
+            for row in if is_taken { 0..0 } else { 0..count } {
+                for (at, column) in columns.iter().enumerate() {
+                    insert.bind(at + 1, column.get(row)?)?;
+                }
+                while insert.step()? {}
+            }
+            rows += count as u64;
+            progress.at(rows, source.share(rows))?;
+        }
+        progress.end(rows)?;
+        Ok(rows)
+    }
+}

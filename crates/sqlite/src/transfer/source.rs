@@ -1,0 +1,189 @@
+//! Rows of a file, in either format: some at a time, as columns of SQLite's values.
+
+use std::fs::File;
+use std::path::Path;
+
+use files::csv::{CsvReader, Guess, Record};
+use files::parquet::ParquetReader;
+use files::{Field, FieldKind};
+
+use super::options::{Format, Transfer};
+use super::values;
+use crate::api::{Error, Result, Value};
+use crate::values::{Affinity, Column, ColumnBuilder};
+
+/// Rows that are read at once.
+const ROWS: usize = 8192;
+
+/// A file that is being read.
+pub struct Source {
+    fields: Vec<Field>,
+    rows: Rows,
+}
+
+enum Rows {
+    Parquet(Box<ParquetReader>),
+    Csv(Box<Csv>),
+}
+
+struct Csv {
+    reader: CsvReader<File>,
+    /// The column of the file of each column that is read, and what its values are.
+    chosen: Vec<(usize, FieldKind)>,
+    /// Columns of the file.
+    width: usize,
+    null: Vec<u8>,
+    /// Bytes of the file.
+    length: u64,
+    record: Record,
+}
+
+impl Source {
+    /// Opens a file. `guesses`: what the columns of CSV are is found out, for which all of it is read once.
+    pub fn open(path: &Path, options: &Transfer, guesses: bool) -> Result<Self> {
+        let named = |error: files::Error| {
+            let error = Error::from(error);
+            Error::coded(error.code, format!("{}: {}", path.display(), error.message))
+        };
+        let mut source = match options.format {
+            Format::Parquet => {
+                let reader = ParquetReader::open(path).map_err(named)?;
+                Self { fields: reader.fields(), rows: Rows::Parquet(Box::new(reader)) }
+            }
+            Format::Csv => Self::open_csv(path, options, guesses).map_err(|error| {
+                Error::coded(error.code, format!("{}: {}", path.display(), error.message))
+            })?,
+        };
+        if let Some(names) = &options.columns {
+            source.choose(names)?;
+        }
+        match source.fields.is_empty() {
+            true => Err(Error::new(format!("{} has no columns", path.display()))),
+            false => Ok(source),
+        }
+    }
+
+    fn open_csv(path: &Path, options: &Transfer, guesses: bool) -> Result<Self> {
+        let begin = || {
+            let file = File::open(path).map_err(files::Error::from)?;
+            let length = file.metadata().map_err(files::Error::from)?.len();
+            Ok::<_, Error>((CsvReader::new(file, options.dialect), length))
+        };
+        let mut record = Record::default();
+        let (mut reader, length) = begin()?;
+        reader.next(&mut record)?;
+        let width = record.len();
+        let name = |(at, (text, _)): (usize, (&[u8], bool))| match options.has_header && !text.is_empty() {
+            true => String::from_utf8_lossy(text).into_owned(),
+            false => format!("c{}", at + 1),
+        };
+        let names: Vec<String> = record.iter().enumerate().map(name).collect();
+        let mut kinds = vec![FieldKind::Text; width];
+        if guesses {
+            let mut all = vec![Guess::default(); width];
+            let (mut reader, _) = begin()?;
+            if options.has_header {
+                reader.next(&mut record)?;
+            }
+            while reader.next(&mut record)? {
+                for (guess, (text, is_quoted)) in all.iter_mut().zip(record.iter()) {
+                    if is_quoted || text != options.null {
+                        guess.see(text);
+                    }
+                }
+            }
+            kinds = all.into_iter().map(Guess::kind).collect();
+        }
+        if !options.has_header {
+            reader = begin()?.0;
+        }
+        let (chosen, null) = (kinds.iter().copied().enumerate().collect(), options.null.clone());
+        let fields = names.into_iter().zip(kinds).map(|(name, kind)| Field { name, kind }).collect();
+        Ok(Self { fields, rows: Rows::Csv(Box::new(Csv { reader, chosen, width, null, length, record })) })
+    }
+
+    fn choose(&mut self, names: &[String]) -> Result<()> {
+        let find = |name: &String| {
+            let found = self.fields.iter().position(|field| field.name.eq_ignore_ascii_case(name));
+            found.ok_or_else(|| Error::new(format!("the file has no column {name}")))
+        };
+        let chosen: Vec<usize> = names.iter().map(find).collect::<Result<_>>()?;
+        self.fields = chosen.iter().filter_map(|&at| self.fields.get(at).cloned()).collect();
+        match &mut self.rows {
+            Rows::Parquet(reader) => reader.choose(&chosen),
+            Rows::Csv(csv) => {
+                csv.chosen = chosen.into_iter().zip(self.fields.iter().map(|field| field.kind)).collect()
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns that are read.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// Which share of the file was read after so many rows. None if it is not known.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn share(&self, rows: u64) -> Option<f64> {
+        let (done, all) = match &self.rows {
+            Rows::Parquet(reader) => (rows, reader.rows()),
+            Rows::Csv(csv) => (csv.reader.bytes(), csv.length),
+        };
+        (all > 0).then(|| done as f64 / all as f64)
+    }
+
+    /// The next rows: a column for each field. None at the end.
+    pub fn next(&mut self) -> Result<Option<Vec<Column>>> {
+        match &mut self.rows {
+            Rows::Parquet(reader) => {
+                let Some(vectors) = reader.next(ROWS)? else { return Ok(None) };
+                let column = |(field, vector): (&Field, _)| {
+                    values::column(field.kind, vector).map_err(|error| {
+                        Error::coded(error.code, format!("column {}: {}", field.name, error.message))
+                    })
+                };
+                self.fields.iter().zip(vectors).map(column).collect::<Result<_>>().map(Some)
+            }
+            Rows::Csv(csv) => csv.next(),
+        }
+    }
+}
+
+impl Csv {
+    fn next(&mut self) -> Result<Option<Vec<Column>>> {
+        let mut builders: Vec<ColumnBuilder> =
+            self.chosen.iter().map(|_| ColumnBuilder::new(Affinity::Blob)).collect();
+        let mut rows = 0;
+        while rows < ROWS && self.reader.next(&mut self.record)? {
+            if self.record.len() != self.width {
+                return Err(Error::new(format!(
+                    "record {} has {} fields where the first has {}",
+                    self.reader.records(),
+                    self.record.len(),
+                    self.width
+                )));
+            }
+            for (builder, &(at, kind)) in builders.iter_mut().zip(&self.chosen) {
+                builder.push(match self.record.field(at) {
+                    Some((text, false)) if text == self.null => Value::Null,
+                    Some((text, _)) => value(text, kind),
+                    None => Value::Null,
+                })?;
+            }
+            rows += 1;
+        }
+        Ok((rows > 0).then(|| builders.into_iter().map(ColumnBuilder::finish).collect()))
+    }
+}
+
+/// A value of a column whose values were looked at: all of them are of this kind.
+fn value(text: &[u8], kind: FieldKind) -> Value<'_> {
+    let read = std::str::from_utf8(text).ok();
+    let number = match kind {
+        FieldKind::Integer => read.and_then(|text| text.parse().ok()).map(Value::Integer),
+        FieldKind::Real => read.and_then(|text| text.parse().ok()).map(Value::Real),
+        _ => None,
+    };
+    number.unwrap_or(Value::Text(text))
+}
