@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
+.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite fuzz-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -65,6 +65,9 @@ test-crash: ## the crash suites in their long form
 
 test-sqlite: ## the extension of SQLite in its long form: 1,000 killed processes on each SQLite (CYCLES)
 	scripts/test.sh sqlite-long
+
+fuzz-sqlite: ## damaged stripes in SQLite, by a build that does not look at checksums (DURATION=3600 SEED=n)
+	scripts/fuzz-sqlite.sh
 
 test-differential: ## random queries on random tables against heap, long (DURATION=600 SEED=n)
 	scripts/test.sh differential

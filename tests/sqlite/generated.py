@@ -140,8 +140,9 @@ def main():
             rounds += 1
             generator = Generator(rng)
             on = Connection()
-            twins = Twins(on, generator.definition(), "stripe_rows=1000, chunk_rows=1000")
-            about = f"round {rounds}, ({generator.definition()})"
+            orderby = rng.choice(("", "", f", orderby='{rng.choice(generator.columns)} {rng.choice(('', 'DESC'))}'"))
+            twins = Twins(on, generator.definition(), f"stripe_rows=1000, chunk_rows=1000{orderby}")
+            about = f"round {rounds}, ({generator.definition()}{orderby})"
             depth, last = 0, ""
             try:
                 for _ in range(rng.choice((0, 1, 8))):

@@ -14,13 +14,19 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
+/// Whether a checksum is the one that was stored. A build for fuzzing (`--cfg fuzzing`) takes any, or nothing
+/// behind checksums would be reached.
+pub const fn is_right(found: u64, stored: u64) -> bool {
+    cfg!(fuzzing) || found == stored
+}
+
 /// Splits off and verifies the checksum at the end of a self-contained piece. `what` names the piece in the
 /// error.
 pub fn unseal<'a>(sealed: &'a [u8], what: &str) -> Result<&'a [u8]> {
     let Some((body, stored)) = sealed.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(Error::corrupt(format!("{what} of {} bytes is too short", sealed.len())));
     };
-    if u64::from_le_bytes(*stored) == checksum(body) {
+    if is_right(checksum(body), u64::from_le_bytes(*stored)) {
         Ok(body)
     } else {
         Err(Error::corrupt(format!("{what} does not match its checksum")))

@@ -25,7 +25,7 @@ use std::ops::Range;
 use encodings::cursor::Reader;
 use vector::{Error, LogicalType, Result};
 
-use crate::cursor::{Put, ReadMore, seal, unseal};
+use crate::cursor::{Put, ReadMore, is_right, seal, unseal};
 use crate::statistics::ColumnStatistics;
 
 /// First bytes of a footer.
@@ -197,7 +197,7 @@ pub struct Section {
 impl Section {
     /// `Corrupt` unless the checksum that was found is the right one.
     pub fn expect(&self, found: u64) -> Result<()> {
-        match found == self.checksum {
+        match is_right(found, self.checksum) {
             true => Ok(()),
             false => Err(Error::corrupt(format!("bytes {:?} do not match their checksum", self.range))),
         }

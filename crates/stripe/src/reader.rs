@@ -417,11 +417,15 @@ pub(crate) fn position(column: usize) -> Option<u32> {
     u32::try_from(column).ok()
 }
 
+/// Most bytes that are asked for before any of them was read.
+const RESERVED: usize = 1 << 26;
+
 pub(crate) fn read_range(range: &Range<u64>, bytes: &dyn StripeBytes) -> Result<Vec<u8>> {
     let length = usize::try_from(range.end - range.start)
         .map_err(|_| Error::corrupt(format!("bytes {range:?} do not fit memory")))?;
     let mut out = Vec::new();
-    out.try_reserve_exact(length).map_err(|_| Error::OutOfMemory { bytes: length })?;
+    // A damaged footer may ask for any length. What is not there is an error of `read`.
+    out.try_reserve_exact(length.min(RESERVED)).map_err(|_| Error::OutOfMemory { bytes: length })?;
     bytes.read(range.clone(), &mut out)?;
     match out.len() == length {
         true => Ok(out),

@@ -9,10 +9,23 @@ use vector::LogicalType;
 
 use super::host::SqliteHost;
 use super::source::TableSource;
+use super::temp_files::Directory;
 use crate::api::{Connection, Error, Result, raw};
 
-/// Bytes that one operator may hold.
-const MEMORY: usize = 1 << 30;
+/// What a query may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes that one operator may hold before it writes rows to temporary files.
+    pub memory: usize,
+    /// Threads, the caller's among them.
+    pub threads: usize,
+}
+
+impl Limits {
+    fn settings(self) -> Settings {
+        Settings { memory: self.memory, threads: self.threads, temp_files: Some(Arc::<Directory>::default()) }
+    }
+}
 
 /// A plan that runs.
 pub struct Running {
@@ -26,11 +39,10 @@ impl Running {
         db: Connection,
         plan: &Plan,
         sources: Vec<Box<dyn Source>>,
-        threads: usize,
+        limits: Limits,
         profile: Option<Arc<Profile>>,
     ) -> Result<Self> {
-        let settings = Settings { memory: MEMORY, threads, temp_files: None };
-        let execution = Execution::measured(plan, sources, settings, profile).map_err(told)?;
+        let execution = Execution::measured(plan, sources, limits.settings(), profile).map_err(told)?;
         Ok(Self { execution, host: SqliteHost::new(db) })
     }
 
@@ -41,14 +53,23 @@ impl Running {
 }
 
 /// All rows of a plan over these sources.
-pub fn run_plan(db: Connection, plan: &Plan, sources: Vec<Box<dyn Source>>) -> Result<Vec<Batch>> {
-    all(db, plan, sources).map_err(told)
+pub fn run_plan(
+    db: Connection,
+    plan: &Plan,
+    sources: Vec<Box<dyn Source>>,
+    limits: Limits,
+) -> Result<Vec<Batch>> {
+    all(db, plan, sources, limits).map_err(told)
 }
 
-fn all(db: Connection, plan: &Plan, sources: Vec<Box<dyn Source>>) -> query::Result<Vec<Batch>> {
-    let settings = Settings { memory: MEMORY, threads: 1, temp_files: None };
+fn all(
+    db: Connection,
+    plan: &Plan,
+    sources: Vec<Box<dyn Source>>,
+    limits: Limits,
+) -> query::Result<Vec<Batch>> {
     let mut host = SqliteHost::new(db);
-    let mut execution = Execution::new(plan, sources, settings)?;
+    let mut execution = Execution::new(plan, sources, limits.settings())?;
     let mut batches = Vec::new();
     while let Some(batch) = execution.next(&mut host)? {
         batches.push(batch);
@@ -75,7 +96,8 @@ fn told(error: query::Error) -> Error {
 
 /// All rows of a plan whose only source is this one. None if the engine declines.
 pub fn rows_of(db: Connection, plan: &Plan, source: TableSource) -> Result<Option<Vec<Batch>>> {
-    match all(db, plan, vec![Box::new(source)]) {
+    // One row comes of it, so there is nothing to write to files.
+    match all(db, plan, vec![Box::new(source)], Limits { memory: 64 << 20, threads: 1 }) {
         Ok(batches) => Ok(Some(batches)),
         Err(query::Error::Decline(_)) => Ok(None),
         Err(error) => Err(told(error)),

@@ -49,7 +49,9 @@ static ROW_FUNCTIONS: [&[RowFunction]; 3] = [&groups::FUNCTIONS, &inspect::FUNCT
 pub fn register(db: Connection, tables: &Rc<Tables>) -> Result<()> {
     db.register_function(c"columnar_version", 0, raw::SQLITE_DETERMINISTIC, tables, version)?;
     db.register_named::<query::QueryTable>(c"columnar_query", tables)?;
-    let functions: [(&CStr, i32, Function<Tables>); 14] = [
+    let functions: [(&CStr, i32, Function<Tables>); 16] = [
+        (c"columnar_memory", 0, explain::memory),
+        (c"columnar_memory", 1, explain::memory),
         (c"columnar_import", -1, import),
         (c"columnar_export", -1, export),
         (c"columnar_threads", 0, explain::threads),

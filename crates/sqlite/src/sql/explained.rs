@@ -19,8 +19,8 @@ impl Query<'_> {
         self.with_plan(|prepared| {
             let Prepared { plan, sources, source_names, .. } = prepared;
             let profile = Profile::of(&plan);
-            let threads = self.tables.threads();
-            let mut running = Running::new(self.db, &plan, sources, threads, Some(Arc::clone(&profile)))?;
+            let limits = self.tables.limits();
+            let mut running = Running::new(self.db, &plan, sources, limits, Some(Arc::clone(&profile)))?;
             while running.next()?.is_some() {}
             drop(running);
             let mut figures = Vec::new();
@@ -29,7 +29,7 @@ impl Query<'_> {
             let names = Names(source_names);
             let mut root = operators(&plan, &names, options);
             names.describe(&mut root);
-            Ok(lines(&root, "", threads))
+            Ok(lines(&root, "", limits.threads))
         })
     }
 }

@@ -200,7 +200,7 @@ impl<'b> Planner<'b> {
         let mut plan = output.node.projected(&flat)?.plan;
         let types = plan.types();
         let (sources, _) = self.take_sources(&mut plan);
-        let batches = run_plan(self.db, &plan, sources)?;
+        let batches = run_plan(self.db, &plan, sources, self.tables.limits())?;
         let rows = batches.iter().map(|batch| batch.rows).sum::<usize>();
         let rows = as_count(i64::try_from(rows).unwrap_or(i64::MAX));
         Ok(Kept { batches: Rc::new(batches), names: output.names, columns, types, rows })

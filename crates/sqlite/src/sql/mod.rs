@@ -127,7 +127,7 @@ impl Query<'_> {
     fn results(&self, to_the_end: bool) -> Result<Results> {
         self.with_plan(|prepared| {
             let Prepared { plan, sources, layout, may_be_unsettled, .. } = prepared;
-            let mut running = Running::new(self.db, &plan, sources, self.tables.threads(), None)?;
+            let mut running = Running::new(self.db, &plan, sources, self.tables.limits(), None)?;
             if !may_be_unsettled && !to_the_end {
                 return Ok(Results::Running(Box::new(running), layout));
             }

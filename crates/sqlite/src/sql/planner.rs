@@ -288,7 +288,7 @@ impl<'b> Planner<'b> {
         }
         let (sources, _) = self.take_sources(&mut plan);
         let (mut rows, layout) = (Vec::new(), layout(columns));
-        for batch in run_plan(self.db, &plan, sources)? {
+        for batch in run_plan(self.db, &plan, sources, self.tables.limits())? {
             let read = Rows::new(&batch, &layout)?;
             for row in 0..read.rows {
                 rows.push(read.row(row)?);

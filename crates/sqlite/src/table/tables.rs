@@ -8,32 +8,36 @@ use std::thread::available_parallelism;
 use super::TableState;
 use crate::api::{Argument, Connection, Error, Result, Value};
 use crate::declaration::quoted;
+use crate::engine::Limits;
 
 /// All tables that SQLite has connected, and what holds for all queries of the connection.
 pub struct Tables {
     known: RefCell<Vec<Weak<TableState>>>,
-    threads: Cell<usize>,
+    limits: Cell<Limits>,
 }
 
 /// More threads than these have to be asked for.
 const MOST_THREADS: usize = 8;
+/// Bytes that an operator may hold, unless the user says otherwise.
+const MEMORY: usize = 1 << 30;
 
 impl Default for Tables {
     fn default() -> Self {
         let threads = available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
-        Self { known: RefCell::default(), threads: Cell::new(threads) }
+        let limits = Cell::new(Limits { memory: MEMORY, threads });
+        Self { known: RefCell::default(), limits }
     }
 }
 
 impl Tables {
-    /// Threads that a query takes at most, the caller's among them.
-    pub fn threads(&self) -> usize {
-        self.threads.get()
+    /// What a query may take.
+    pub fn limits(&self) -> Limits {
+        self.limits.get()
     }
 
-    /// Says how many threads a query takes at most.
-    pub fn set_threads(&self, threads: usize) {
-        self.threads.set(threads.max(1));
+    /// Says what a query may take.
+    pub fn set_limits(&self, limits: Limits) {
+        self.limits.set(limits);
     }
 
     /// A table was connected.
