@@ -107,6 +107,29 @@ def readers():
         on.close()
 
 
+def through_the_tail():
+    with CHECKS.part("rows with a CHECK become stripes of their size, and give their room back"):
+        on = Connection()
+        twins = Twins(on, "i INTEGER CHECK (i > 0), name TEXT, x", OPTIONS)
+        twins.run(FILL.format(numbers=count(90_000)))
+        assert on.value("SELECT max(rows) FROM c_stripe") == 20_000 and stripes(on) >= 4, on.sql("SELECT rows FROM c_stripe")
+        twins.run("DELETE FROM @ WHERE i % 10")
+        assert on.value("SELECT sum(dead_rows) FROM c_stripe") == 0
+        expect_right(on, twins)
+        on.close()
+
+
+def long_rows():
+    with CHECKS.part("long rows become no stripe that memory has no room for"):
+        on = Connection()
+        on.sql("CREATE VIRTUAL TABLE c USING columnar(i INTEGER, t TEXT)")
+        for _ in range(12):
+            on.sql(f"INSERT INTO c {count(900)} SELECT i, printf('%.*c', 50000, 'x') || i FROM n")
+        assert on.value("SELECT max(rows) < 6000 AND sum(rows) > 9000 FROM c_stripe") == 1, on.sql("SELECT rows FROM c_stripe")
+        assert on.value("SELECT sum(length(t)) FROM c") == 12 * sum(50_000 + len(str(i)) for i in range(1, 901))
+        on.close()
+
+
 def kinds():
     with CHECKS.part("stripes whose columns are of different kinds become one"):
         on, twins = filled(1)
@@ -118,7 +141,7 @@ def kinds():
 
 
 def main():
-    for part in (dead_rows, small_stripes, undone, readers, kinds):
+    for part in (dead_rows, small_stripes, undone, readers, through_the_tail, long_rows, kinds):
         part()
     return CHECKS.status()
 

@@ -345,6 +345,12 @@ def main():
         columnar.sql("DELETE FROM t WHERE id < 100")
         assert "locked" in (columnar.error("DROP TABLE t") or "")
         assert len(list(open_query)) == before - 1
+    with CHECKS.part("integers at the end of their range beside reals in another stripe", (AssertionError, SqlError)):
+        columnar.sql("CREATE VIRTUAL TABLE ends USING columnar(v NUMERIC, stripe_rows=1000, chunk_rows=1000)")
+        columnar.sql("INSERT INTO ends SELECT -9223372036854775807 - 1 FROM t LIMIT 1000")
+        columnar.sql("INSERT INTO ends SELECT 0.5 FROM t LIMIT 1000")
+        assert "several classes" in (columnar.error("SELECT c1 FROM columnar_query('SELECT min(v) FROM ends')") or "no error")
+        assert columnar.error("SELECT columnar_sum('ends', 'v')") == columnar.error("SELECT sum(v) FROM ends") == "integer overflow"
     with CHECKS.part("a query that stays", (AssertionError, SqlError)), tempfile.TemporaryDirectory(prefix="colonnade-sqlite-") as folder:
         first = Connection(f"{folder}/stays.db")
         first.sql("CREATE VIRTUAL TABLE s USING columnar(k INTEGER, v REAL)")

@@ -220,6 +220,84 @@ def last_ids():
         on.close()
 
 
+def connected_anew():
+    """A statement that is kept or open holds what SQLite has connected before; new ones get it anew."""
+    ways = {"another table is renamed": lambda on, path: on.sql("ALTER TABLE other RENAME TO other2"), "VACUUM": lambda on, path: on.sql("VACUUM"),
+            "another connection changes the schema": lambda on, path: changed_elsewhere(path),
+            "a table is made and undone": lambda on, path: [on.sql(statement) for statement in ("BEGIN", "CREATE TABLE z(a)", "ROLLBACK")]}
+
+    def changed_elsewhere(path):
+        second = Connection(path)
+        second.sql("CREATE INDEX i ON other(x)")
+        second.close()
+    for what, change in ways.items():
+        with CHECKS.part(f"a table that is connected anew is the same: {what}"), database() as path:
+            on = Connection(path)
+            on.sql("CREATE VIRTUAL TABLE c USING columnar(a INTEGER, b, stripe_rows=1000, chunk_rows=1000)")
+            on.sql("CREATE TABLE other(x)")
+            on.sql(f"INSERT INTO c {count(5000)} SELECT i, i FROM n")
+            kept = on.db.cursor()
+            assert list(kept.execute("SELECT count(*) FROM c"))
+            change(on, path)
+            if what != "VACUUM":
+                cursor = on.db.cursor()
+                rows = iter(cursor.execute("SELECT a FROM c"))
+                seen = [next(rows)[0]]
+                if "renamed" in what:
+                    on.sql("ALTER TABLE other2 RENAME TO other3")
+                on.sql("DELETE FROM c WHERE a % 3")
+                seen += [row[0] for row in rows]
+                assert sorted(seen) == list(range(1, 5001)), f"{len(seen)} rows"
+            before = on.value("SELECT count(*) FROM c")
+            on.sql("BEGIN")
+            on.sql("INSERT INTO c VALUES (2, 2)")
+            counts = [on.value("SELECT count(*) FROM c"), on.value("SELECT columnar_count('c')"), on.value("SELECT c1 FROM columnar_query('SELECT count(*) FROM c')")]
+            assert counts == [before + 1] * 3, counts
+            on.sql("ALTER TABLE c RENAME TO d")
+            on.sql("INSERT INTO d VALUES (3, 3)")
+            assert on.value("SELECT count(*) FROM d") == on.value("SELECT columnar_count('d')") == before + 2
+            on.sql("ROLLBACK")
+            assert on.value("SELECT count(*) FROM c") == on.value("SELECT columnar_count('c')") == before
+            on.sql("CREATE VIRTUAL TABLE d USING columnar(only)")
+            on.sql("INSERT INTO d VALUES (1)")
+            assert on.value("SELECT columnar_count('d', 'only')") == 1 and on.value("SELECT columnar_sum('d', 'only')") == 1
+            on.sql("DROP TABLE d")
+            on.sql("BEGIN")
+            on.sql("DROP TABLE c")
+            on.sql("ROLLBACK")
+            on.sql("INSERT INTO c VALUES (4, 4)")
+            on.close()
+            on = Connection(path)
+            assert on.value("SELECT count(*) FROM c") == before + 1 and on.sql("SELECT * FROM columnar_verify('c')") == []
+            on.close()
+
+
+def greatest_ids():
+    with CHECKS.part("ids go on after the greatest, wherever its row is"):
+        for refused in ("INSERT INTO @(rowid, k) VALUES (0, 0)", "INSERT INTO @(rowid, k) VALUES (5, NULL)"):
+            for many in (3, 2000):
+                on = Connection()
+                twins = Twins(on, "k INTEGER NOT NULL", "stripe_rows=1000, chunk_rows=1000")
+                twins.run(f"INSERT INTO @ {count(2000)} SELECT i FROM n")
+                on.sql("BEGIN")
+                twins.run("UPDATE @ SET k = -k WHERE rowid = 2000")
+                twins.run(refused)
+                twins.run("SELECT count(*) FROM @")
+                twins.run(f"INSERT INTO @ {count(many)} SELECT i FROM n")
+                twins.run("SELECT rowid, k FROM @ ORDER BY rowid")
+                on.sql("COMMIT")
+                twins.run("SELECT count(DISTINCT rowid), max(rowid) FROM @")
+                assert on.sql("SELECT * FROM columnar_verify('c')") == []
+                on.close()
+        on = Connection()
+        twins = Twins(on, "k INTEGER CHECK (k > 0)")
+        twins.run("INSERT INTO @ VALUES (1), (2), (3)")
+        twins.run("UPDATE @ SET rowid = -3 WHERE rowid = 3")
+        twins.run("INSERT INTO @ VALUES (4)")
+        twins.run("SELECT rowid, k FROM @ ORDER BY rowid")
+        on.close()
+
+
 def defensive():
     if HOST != "apsw":
         return
@@ -270,7 +348,7 @@ def protected():
 
 
 def main():
-    for part in (savepoints, unread, statements_that_fail, connections, threads, elsewhere, open_cursors, last_ids, defensive, twice, protected):
+    for part in (savepoints, unread, statements_that_fail, connections, threads, elsewhere, open_cursors, connected_anew, greatest_ids, last_ids, defensive, twice, protected):
         part()
     print(f"with SQLite {'.'.join(map(str, version()))}")
     return CHECKS.status()

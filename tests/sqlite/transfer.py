@@ -118,8 +118,9 @@ def mistakes():
         on.sql("CREATE TABLE p(a INTEGER PRIMARY KEY, b TEXT CHECK (b <> 'bad'))")
         on.sql("INSERT INTO p VALUES (1, 'one')")
         on.sql("CREATE VIRTUAL TABLE c USING columnar(a INTEGER NOT NULL, b)")
+        on.sql("CREATE TABLE rolls(a UNIQUE ON CONFLICT ROLLBACK)")
         files = {"short.csv": b"a,b\n2,x\n3\n", "bad.csv": b"a,b\n2,x\n3,bad\n", "twice.csv": b"a,b\n2,x\n1,y\n", "other.csv": b"a,z\n1,2\n",
-                 "null.csv": b"a,b\n1,2\n,3\n", "empty.csv": b"", "bad.parquet": b"PAR1 is not all", "no.ending": b"a\n1\n"}
+                 "null.csv": b"a,b\n1,2\n,3\n", "empty.csv": b"", "bad.parquet": b"PAR1 is not all", "no.ending": b"a\n1\n", "open.csv": b'a,b\n1,x\n2,"abc\n3,def\n', "same.csv": b"A,a\n1,2\n", "rolls.csv": b"a\n1\n1\n"}
         for name, content in files.items():
             (place / name).write_bytes(content)
         for table, name, options, expected in (
@@ -131,13 +132,16 @@ def mistakes():
                 ("p", "bad.csv", ", 'orderby=a'", "is no option of an import into a table that is there"),
                 ("new", "bad.csv", ", 'header'", "'header' is not an option"), ("new", "bad.csv", ", 'header=maybe'", "header must be yes or no"),
                 ("new", "bad.csv", ", 'delimiter=ab'", "delimiter must be one byte"), ("new", "bad.csv", ", 'columns=a,x'", "the file has no column x"),
+                ("new", "open.csv", "", "record 3: a quote is not closed"), ("new", "same.csv", "", "the file has two columns A"),
+                ("p", "bad.csv", ", 'columns=a,A'", "the file has two columns a"), ("new", "bad.csv", ", 'null=x,y'", "null must have no delimiter"),
+                ("new", "bad.csv", ", 'quote=;', 'delimiter=;'", "delimiter and quote must differ"), ("rolls", "rolls.csv", "", "UNIQUE constraint failed: rolls.a"),
                 ("new", "bad.parquet", ", 'null=x'", "'null' is an option of the other format"), ("new", "bad.csv", ", 'progress=nobody'", "no such function: nobody")):
             error = on.error(f"SELECT columnar_import('{table}', ?{options})", (f"{place}/{name}",))
             assert error and expected in error, f"{name}{options}: {error}"
             assert on.sql("SELECT * FROM p") == [(1, "one")] and on.value("SELECT count(*) FROM c") == 0, name
             assert on.value("SELECT count(*) FROM sqlite_schema WHERE name = 'new'") == 0, name
         for what, name, options, expected in (
-                ("nothing", "x.csv", "", "no such table: nothing"), ("DELETE FROM p", "x.csv", "", "no such table"), ("SELECT absent", "x.csv", "", "no such column"),
+                ("absent", "x.csv", "", "no such table: absent"), ("DELETE FROM p", "x.csv", "", "takes a table or a SELECT"), ("SELECT 1; SELECT 2", "x.csv", "", "one statement is expected"), ("SELECT absent", "x.csv", "", "no such column"),
                 ("p", "none/x.csv", "", "none/x.csv: No such file"), ("p", "x.csv", ", 'compression=zstd'", "'compression' is an option of the other format"),
                 ("p", "x.parquet", ", 'compression=zip'", "compression must be one of none, snappy"), ("SELECT NULL", "x.csv", "", "needs a text that stands for it")):
             error = on.error(f"SELECT columnar_export('{what}', ?{options})", (f"{place}/{name}",))
@@ -153,6 +157,94 @@ def mistakes():
         assert on.error("SELECT columnar_import('p', ?)", (f"{place}/twice.csv",))
         on.sql("COMMIT")
         assert on.sql("SELECT a FROM p") == [(1,), (5,)]
+        on.close()
+
+
+def all_rows():
+    for options, rows in (("", 132_000), (", 'stripe_rows=5000', 'chunk_rows=1000'", 12_000), (", 'stripe_rows=5000', 'chunk_rows=1000', 'orderby=t DESC'", 100_000)):
+        with CHECKS.part(f"{rows} rows are there after the end of the connection{options}"), folder() as place:
+            on = Connection(f"{place}/a.db")
+            on.sql("CREATE TABLE p(i INTEGER, t TEXT)")
+            on.sql(f"INSERT INTO p {count(rows)} SELECT i, 'text ' || (i * 7919 % 1000) FROM n")
+            on.value("SELECT columnar_export('p', ?, 'row_group_rows=50000')", (f"{place}/p.parquet",))
+            on.value("SELECT columnar_export('p', ?)", (f"{place}/p.csv",))
+            for name in ("parquet", "csv"):
+                assert on.value(f"SELECT columnar_import('{name}', ?{options})", (f"{place}/p.{name}",)) == rows
+            on.close()
+            on = Connection(f"{place}/a.db")
+            for name in ("parquet", "csv"):
+                assert on.sql(f"SELECT count(*), sum(i), sum(length(t)) FROM {name}") == on.sql("SELECT count(*), sum(i), sum(length(t)) FROM p"), name
+                assert on.value(f"SELECT max(rows) FROM {name}_stripe") <= (5000 if options else 131_072)
+                on.sql(f"INSERT INTO {name} VALUES (1, 'x')")
+                assert on.sql(f"SELECT * FROM columnar_verify('{name}')") == []
+            on.close()
+
+
+def cut_short():
+    def function(on, name, body):
+        return on.db.create_scalar_function(name, body, 2) if HOST == "apsw" else on.db.create_function(name, 2, body)
+
+    def is_open(on):
+        return on.db.in_transaction
+    for in_transaction in (False, True):
+        with CHECKS.part(f"an import that is interrupted leaves nothing{' in a transaction' * in_transaction}"), folder() as place:
+            (place / "a.csv").write_text("a,b\n" + "".join(f"{i},text {i}\n" for i in range(400_000)))
+            on = Connection(f"{place}/a.db")
+            on.sql("CREATE VIRTUAL TABLE t USING columnar(a, b)")
+            on.sql("CREATE TABLE p(a, b)")
+            function(on, "stop", lambda rows, share: on.db.interrupt())
+            for table in ("t", "p", "made"):
+                if in_transaction:
+                    on.sql("BEGIN")
+                    on.sql("INSERT INTO p VALUES (1, 2)")
+                try:
+                    on.sql(f"SELECT columnar_import('{table}', ?, 'progress=stop')", (f"{place}/a.csv",))
+                    raise AssertionError("it went on")
+                except Exception as error:
+                    assert "interrupt" in str(error).lower(), error
+                assert not is_open(on), f"{table}: a transaction is open"
+                assert on.sql("SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM p)") == [(0, 0)], table
+                assert on.value("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'made%'") == 0
+            assert on.value("SELECT columnar_import('made', ?)", (f"{place}/a.csv",)) == 400_000
+            on.close()
+    with CHECKS.part("an import that cannot be committed leaves nothing"), folder() as place:
+        (place / "a.csv").write_text("a\n1\n2\n")
+        on, other = Connection(f"{place}/a.db", timeout=0.1), Connection(f"{place}/a.db")
+        on.sql("CREATE VIRTUAL TABLE t USING columnar(a)")
+        on.sql("CREATE TABLE p(a)")
+        on.sql("INSERT INTO p VALUES (1), (2), (3)")
+        reader = iter(other.db.cursor().execute("SELECT * FROM p"))
+        next(reader)
+        for statement in ("SELECT columnar_import('t', ?)", "SELECT columnar_import('made', ?)"):
+            assert "locked" in on.error(statement, (f"{place}/a.csv",)), statement
+            assert not is_open(on), "a transaction is open"
+        assert "locked" in on.error("SELECT columnar_convert('p')")
+        assert not is_open(on), "a transaction is open"
+        del reader
+        other.close()
+        assert on.value("SELECT count(*) FROM t") == 0 and on.value("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'made%'") == 0
+        assert on.value("SELECT columnar_convert('p')") == 3
+        on.close()
+
+
+def places():
+    with CHECKS.part("a link stays, rights stay, and names that look like queries are tables"), folder() as place:
+        on = Connection()
+        for name in ("values_2024", "with_tax", "select1", "select me"):
+            on.sql(f'CREATE TABLE "{name}"(a)')
+            on.sql(f'INSERT INTO "{name}" VALUES (5)')
+            assert on.value("SELECT columnar_export(?, ?)", (name, f"{place}/x.csv")) == 1
+        assert on.value("SELECT columnar_export('/* all of it */ SELECT a FROM select1; -- no more', ?)", (f"{place}/x.csv",)) == 1
+        (place / "x.csv").chmod(0o600)
+        (place / "link.csv").symlink_to(place / "x.csv")
+        on.value("SELECT columnar_export('SELECT 7 AS b', ?)", (f"{place}/link.csv",))
+        assert (place / "link.csv").is_symlink() and (place / "x.csv").read_text() == "b\n7\n" and (place / "x.csv").stat().st_mode & 0o777 == 0o600
+        on.sql("CREATE TEMP TABLE o(x)")
+        on.sql("CREATE TEMP TRIGGER select1 AFTER INSERT ON o BEGIN SELECT 1; END")
+        (place / "y.csv").write_text("a\n6\n")
+        on.value("SELECT columnar_import('select1', ?)", (f"{place}/y.csv",))
+        assert on.sql("SELECT a FROM main.select1") == [(5,), ("6",)]
+        assert "not UTF-8" in on.error("SELECT columnar_export('SELECT CAST(x''ff'' AS TEXT) AS t', ?)", (f"{place}/z.parquet",))
         on.close()
 
 
@@ -231,7 +323,7 @@ def spoiled():
 
 
 def main():
-    for part in (there_and_back, kinds_that_change, guesses, mistakes, progress, others, spoiled):
+    for part in (there_and_back, all_rows, kinds_that_change, guesses, mistakes, cut_short, places, progress, others, spoiled):
         part()
     return CHECKS.status()
 

@@ -6,13 +6,18 @@
 use crate::FieldKind;
 
 /// Digits that a real surely keeps.
-const REAL_DIGITS: usize = 17;
+const REAL_DIGITS: usize = 15;
+/// Integers up to this size are reals without loss.
+const EXACT: u64 = 1 << 53;
 
 /// What was seen of a column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Guess {
     has_integers: bool,
+    /// Some are no reals.
+    has_great_integers: bool,
     has_reals: bool,
+    has_infinities: bool,
     has_texts: bool,
 }
 
@@ -23,8 +28,12 @@ impl Guess {
             return;
         }
         match number(value) {
-            Some(FieldKind::Integer) => self.has_integers = true,
-            Some(_) => self.has_reals = true,
+            Some(Number::Integer { is_great }) => {
+                self.has_integers = true;
+                self.has_great_integers |= is_great;
+            }
+            Some(Number::Real) => self.has_reals = true,
+            Some(Number::Infinity) => self.has_infinities = true,
             None => self.has_texts = true,
         }
     }
@@ -33,23 +42,43 @@ impl Guess {
     pub const fn kind(self) -> FieldKind {
         match self {
             Self { has_texts: true, .. } => FieldKind::Text,
-            Self { has_reals: true, .. } => FieldKind::Real,
+            Self { has_great_integers: true, has_reals, has_infinities, .. }
+                if has_reals || has_infinities =>
+            {
+                FieldKind::Text
+            }
+            // The word alone says little.
+            Self { has_infinities: true, has_reals: false, has_integers: false, .. } => FieldKind::Text,
+            Self { has_reals, has_infinities, .. } if has_reals || has_infinities => FieldKind::Real,
             Self { has_integers: true, .. } => FieldKind::Integer,
             _ => FieldKind::Text,
         }
     }
 }
 
-/// Whether a text is a number: an integer of 64 bits, or a real.
-fn number(text: &[u8]) -> Option<FieldKind> {
+enum Number {
+    /// An integer of 64 bits.
+    Integer {
+        /// It is past those that reals keep.
+        is_great: bool,
+    },
+    Real,
+    Infinity,
+}
+
+/// Whether a text is a number that has no other words.
+fn number(text: &[u8]) -> Option<Number> {
     // Most are short and have no sign.
-    if text.len() <= 18
+    if text.len() <= 15
         && text.iter().all(u8::is_ascii_digit)
         && (text.len() == 1 || text.first() > Some(&b'0'))
     {
-        return Some(FieldKind::Integer);
+        return Some(Number::Integer { is_great: false });
     }
     let text = std::str::from_utf8(text).ok()?;
+    if matches!(text, "inf" | "-inf") {
+        return Some(Number::Infinity);
+    }
     let digits = text.strip_prefix('-').unwrap_or(text);
     let mut start = digits.bytes();
     let (first, second) = (start.next()?, start.next());
@@ -57,15 +86,24 @@ fn number(text: &[u8]) -> Option<FieldKind> {
         return None;
     }
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return (text != "-0" && text.parse::<i64>().is_ok()).then_some(FieldKind::Integer);
+        let integer = text.parse::<i64>().ok().filter(|_| text != "-0")?;
+        return Some(Number::Integer { is_great: integer.unsigned_abs() > EXACT });
     }
-    let mantissa = digits.split(['e', 'E']).next().unwrap_or_default().trim_start_matches(['0', '.']);
-    let significant = mantissa.bytes().filter(u8::is_ascii_digit).count();
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
-    let ends = digits.ends_with(|c: char| c.is_ascii_digit());
-    let is_real =
-        plain && ends && significant <= REAL_DIGITS && text.parse::<f64>().is_ok_and(f64::is_finite);
-    is_real.then_some(FieldKind::Real)
+    if !plain || !digits.ends_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let real = text.parse::<f64>().ok().filter(|real| real.is_finite())?;
+    let own = significant(digits);
+    (own.len() <= REAL_DIGITS || own == significant(&format!("{:e}", real.abs()))).then_some(Number::Real)
+}
+
+/// The digits of a number without those that are only places.
+fn significant(number: &str) -> String {
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    digits.trim_matches('0').to_owned()
 }
 
 #[cfg(test)]
@@ -75,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_column_is_what_all_its_values_are() {
-        let cases: [(&[&str], _); 17] = [
+        let cases: [(&[&str], _); 24] = [
             (&["1", "-5", "0"], Integer),
             (&["9223372036854775807"], Integer),
             (&["9223372036854775808"], Text),
@@ -90,6 +128,13 @@ mod tests {
             (&["nan"], Text),
             (&["0.00012345678901234567"], Real),
             (&["0.1234567890123456789"], Text),
+            (&["0.42857142857142855", "1e300", "4285.714285714286"], Real),
+            (&["9007199254740993.0"], Text),
+            (&["0.30000000000000001"], Text),
+            (&["9007199254740993", "0.5"], Text),
+            (&["9007199254740993", "5"], Integer),
+            (&["inf", "-inf", "0.5"], Real),
+            (&["inf"], Text),
             (&["1", "x", "2"], Text),
             (&["2024-01-01"], Text),
             (&[], Text),

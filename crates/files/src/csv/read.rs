@@ -110,6 +110,8 @@ impl<R: Read> CsvReader<R> {
         record.fields.clear();
         let (mut start, mut end) = (0, 0);
         let mut quoted = None;
+        // A field with quotes has an even number of them.
+        let mut quotes = 0usize;
         loop {
             self.fill()?;
             if record.text.len() < end + 1024 {
@@ -128,6 +130,11 @@ impl<R: Read> CsvReader<R> {
             let is_quoted = quoted.or_else(|| first.map(|&byte| byte == self.dialect.quote));
             let output = record.text.get_mut(end..).unwrap_or_default();
             let (result, read, written) = self.parser.read_field(input, output);
+            if is_quoted == Some(true) {
+                let parsed = input.get(..read).unwrap_or_default();
+                quotes += parsed.iter().filter(|&&byte| byte == self.dialect.quote).count();
+            }
+            let is_open = self.is_at_end && !quotes.is_multiple_of(2);
             self.rest.start += read;
             self.bytes += read as u64;
             end += written;
@@ -135,7 +142,14 @@ impl<R: Read> CsvReader<R> {
             quoted = is_quoted;
             match result {
                 ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull => {}
+                ReadFieldResult::Field { .. } if is_open => {
+                    return Err(Error::Malformed(format!(
+                        "record {}: a quote is not closed",
+                        self.records + 1
+                    )));
+                }
                 ReadFieldResult::Field { record_end } => {
+                    quotes = 0;
                     record.fields.push((start..end, quoted.take().unwrap_or(false)));
                     start = end;
                     if record_end {
@@ -204,6 +218,14 @@ mod tests {
             all(format!("{long},\"{long}\"").as_bytes(), 999),
             [[(long.clone(), false), (long, true)]]
         );
+        for unclosed in [&b"a\n\"b"[..], b"\"", b"x,\"a\"\"\n1,2\n"] {
+            let mut reader = CsvReader::new(Slow(unclosed, 3), Dialect::default());
+            let mut record = Record::default();
+            let found = std::iter::from_fn(|| {
+                Some(reader.next(&mut record)).filter(|found| !matches!(found, Ok(false)))
+            });
+            assert!(found.last().is_some_and(|last| last.is_err()), "{unclosed:?}");
+        }
         assert!(all(b"", 1).is_empty() && all(b"\n\n", 3).is_empty());
     }
 }

@@ -1,10 +1,14 @@
 //! A connection and its statements.
 
+use std::cell::OnceCell;
 use std::ffi::{CStr, CString, c_int};
 use std::marker::PhantomData;
 
 use super::value::{Argument, Value};
 use super::{Error, Result, raw};
+
+/// The error of a text that has no statement.
+const NOTHING: &str = "no statement";
 
 /// A connection to a database, which outlives all that an extension does for it. SQLite's own mutex sees to
 /// it that one thread at a time works with it.
@@ -26,19 +30,61 @@ impl Connection {
 
     /// Compiles one statement, which is going to be used often.
     pub fn prepare(self, sql: &str) -> Result<Statement> {
+        self.compile(sql).map(|(statement, _)| statement)
+    }
+
+    /// Compiles a text of the user's. An error for what has several statements.
+    pub fn prepare_only(self, sql: &str) -> Result<Statement> {
+        let (statement, length) = self.compile(sql)?;
+        let rest = sql.get(length..).unwrap_or_default();
+        match self.compile(rest) {
+            Err(nothing) if nothing.message == NOTHING => Ok(statement),
+            _ => Err(Error::new("one statement is expected")),
+        }
+    }
+
+    /// Compiles the first statement of a text. How long that is.
+    fn compile(self, sql: &str) -> Result<(Statement, usize)> {
         let length = c_int::try_from(sql.len()).map_err(|_| Error::new("a statement past 2 GiB"))?;
-        let mut statement = std::ptr::null_mut();
+        let (mut statement, mut rest) = (std::ptr::null_mut(), std::ptr::null::<std::ffi::c_char>());
+        let start = sql.as_ptr().cast();
         // SAFETY: the connection is open, and the text is as long as said.
         let code = unsafe {
             let flags = raw::SQLITE_PREPARE_PERSISTENT;
-            let rest = std::ptr::null_mut();
-            raw::prepare_v3(self.db, sql.as_ptr().cast(), length, flags, &raw mut statement, rest)
+            raw::prepare_v3(self.db, start, length, flags, &raw mut statement, &raw mut rest)
         };
         match code {
-            raw::SQLITE_OK if !statement.is_null() => Ok(Statement { statement, db: self }),
-            raw::SQLITE_OK => Err(Error::new("no statement")),
+            raw::SQLITE_OK if !statement.is_null() => {
+                let end = if rest.is_null() { sql.len() } else { rest as usize - start as usize };
+                Ok((Statement { statement, db: self }, end))
+            }
+            raw::SQLITE_OK => Err(Error::new(NOTHING)),
             _ => Err(self.last_error(code)),
         }
+    }
+
+    /// Runs a body whole or not at all, within a transaction or not. The body gives a statement that would
+    /// write, as soon as there can be one; it is stepped only where it does nothing.
+    pub fn whole<R>(self, body: impl FnOnce(&OnceCell<Statement>) -> Result<R>) -> Result<R> {
+        let write = OnceCell::new();
+        // SAFETY: the connection is open.
+        let is_outermost = unsafe { raw::get_autocommit(self.db) } != 0;
+        self.execute("SAVEPOINT colonnade")?;
+        let result = body(&write).and_then(|result| self.execute("RELEASE colonnade").map(|()| result));
+        if result.is_err() {
+            let undone = match is_outermost {
+                true => self.execute("ROLLBACK"),
+                false => {
+                    self.execute("ROLLBACK TO colonnade").and_then(|()| self.execute("RELEASE colonnade"))
+                }
+            };
+            // As long as a connection is interrupted it runs no statement, and not these either. One that
+            // would write has SQLite roll back all of the transaction.
+            if undone.is_err_and(|error| error.code & 0xff == raw::SQLITE_INTERRUPT) {
+                let _ = write.get().map(Statement::step);
+            }
+        }
+        result
     }
 
     /// Runs one statement to its end.

@@ -230,6 +230,7 @@ routines! {
     53 errmsg(db: *mut sqlite3) -> *const c_char;
     57 finalize(statement: *mut sqlite3_stmt) -> c_int;
     58 free(memory: *mut c_void);
+    60 get_autocommit(db: *mut sqlite3) -> c_int;
     65 last_insert_rowid(db: *mut sqlite3) -> i64;
     67 libversion_number() -> c_int;
     77 reset(statement: *mut sqlite3_stmt) -> c_int;

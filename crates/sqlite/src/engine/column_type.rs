@@ -21,7 +21,7 @@ pub struct ColumnType {
 }
 
 /// Integers up to this size are reals without loss.
-const EXACT: i64 = 1 << 53;
+const EXACT: u64 = 1 << 53;
 
 impl ColumnType {
     /// The type of the column at a place. None if it has none.
@@ -78,15 +78,13 @@ impl ColumnType {
 fn are_exact(entries: &[Entry], place: usize, tail: &[Column]) -> Result<bool> {
     for entry in entries.iter().filter(|entry| entry.kinds.get(place) == Some(&Kind::Integer)) {
         let known = Summary::open(&entry.summary)?.column(place)?.map(|(_, known)| (known.min, known.max));
-        let exact = |bound: &Option<stripe::Bound>| matches!(bound, Some(stripe::Bound { value: Scalar::Int(value), .. }) if value.abs() <= EXACT);
+        let exact = |bound: &Option<stripe::Bound>| matches!(bound, Some(stripe::Bound { value: Scalar::Int(value), .. }) if value.unsigned_abs() <= EXACT);
         if !known.is_some_and(|(least, greatest)| exact(&least) && exact(&greatest)) {
             return Ok(false);
         }
     }
     Ok(match tail.get(place).map(|column| &column.vector.values) {
-        Some(Values::Int64(values)) => {
-            values.iter().all(|value| value.unsigned_abs() <= EXACT.unsigned_abs())
-        }
+        Some(Values::Int64(values)) => values.iter().all(|value| value.unsigned_abs() <= EXACT),
         _ => true,
     })
 }

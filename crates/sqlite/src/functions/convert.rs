@@ -165,18 +165,16 @@ impl Old {
 
     /// Makes the new table by this statement and puts it in the old one's place. How many rows it has.
     fn replace(&self, db: Connection, made: &str) -> Result<i64> {
-        db.execute("SAVEPOINT colonnade_convert")?;
-        let replaced = self.replace_within(db, made);
-        if replaced.is_err() {
-            db.execute("ROLLBACK TO colonnade_convert")?;
-        }
-        db.execute("RELEASE colonnade_convert")?;
-        replaced
+        // Each of its statements writes: where one is interrupted SQLite rolls back.
+        db.whole(|_| self.replace_within(db, made))
+    }
+
+    fn place(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
     fn replace_within(&self, db: Connection, made: &str) -> Result<i64> {
-        let old = format!("{}.{}", quoted(&self.schema), quoted(&self.name));
-        let new = self.new_place();
+        let (old, new) = (self.place(), self.new_place());
         db.execute(made)?;
         let taken = |name: &str| self.columns.iter().any(|column| column.eq_ignore_ascii_case(name));
         let id = ["rowid", "_rowid_", "oid"].into_iter().find(|name| !taken(name));

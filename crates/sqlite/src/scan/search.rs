@@ -147,7 +147,9 @@ const SORTED_BYTES: f64 = 256e6;
 
 /// Answers the planner.
 pub fn choose(storage: &Storage, info: &mut IndexInfo<'_>) -> Result<()> {
-    storage.directory.refresh()?;
+    // Where another connection has changed the schema, SQLite gets to know of it once the statement runs, and
+    // plans it anew. Until then nothing can be read.
+    let _ = storage.directory.refresh();
     let columns = &storage.columns;
     let mut search = Search { places: places(columns, info.columns_used()), ..Search::default() };
     let total: f64 =

@@ -21,6 +21,9 @@ const WORTH: u64 = 2;
 /// Or once there are so many side by side.
 const MANY: usize = 16;
 
+/// Memory that the rows of a joined stripe may take.
+const MOST_BYTES: u64 = 128 << 20;
+
 /// What decides about a stripe.
 #[derive(Debug, Clone, Copy)]
 struct Size {
@@ -47,8 +50,9 @@ fn joins(sizes: &[Size], full: u64) -> Vec<Range<usize>> {
     while let Some(rest) = sizes.get(start..).filter(|rest| !rest.is_empty()) {
         let mut live = 0;
         let fits = |size: &&Size| {
+            let is_first = live == 0;
             live += size.live();
-            is_candidate(size) && live <= full
+            is_candidate(size) && (live <= full || is_first)
         };
         let together = start..start + rest.iter().take_while(fits).count();
         let members = sizes.get(together.clone()).unwrap_or_default();
@@ -78,10 +82,33 @@ impl Storage {
         let entries = self.directory.entries();
         let size = |entry: &Entry| Size { rows: entry.rows.into(), dead: entry.dead_rows.into() };
         let sizes: Vec<Size> = entries.iter().map(size).collect();
-        for together in joins(&sizes, self.options.stripe_rows.into()) {
+        let full = self.options.stripe_rows.into();
+        let Some(first) = joins(&sizes, full).first().and_then(|first| entries.get(first.start)) else {
+            return Ok(());
+        };
+        // Rows may be so long that fewer make a full stripe.
+        let full = full.min(MOST_BYTES / self.row_bytes(first)?);
+        for together in joins(&sizes, full) {
             self.join(entries.get(together).unwrap_or_default())?;
         }
         Ok(())
+    }
+
+    /// Memory that a row takes, about: as much as those of this stripe's first chunk. It is looked at once.
+    fn row_bytes(&self, entry: &Entry) -> Result<u64> {
+        if let Some(known) = self.known_row_bytes.get() {
+            return Ok(known);
+        }
+        let reader = self.open(entry)?;
+        let (mut bytes, mut rows) = (0, 1);
+        for place in 0..entry.kinds.len() {
+            let chunk = reader.read_chunk(place, 0, &self.bytes(entry), &NoPglz)?.decode(&NoPglz)?.flatten();
+            bytes += chunk.bytes() as u64;
+            rows = chunk.len().max(1) as u64;
+        }
+        let known = (bytes / rows).max(1);
+        self.known_row_bytes.set(Some(known));
+        Ok(known)
     }
 
     fn remove(&self, entry: &Entry) -> Result<()> {
@@ -107,7 +134,7 @@ impl Storage {
         for entry in entries {
             self.remove(entry)?;
         }
-        self.write_as(first.id, columns)
+        self.write_as(first.id, columns, false)
     }
 
     /// The columns of a stripe, without dead rows.

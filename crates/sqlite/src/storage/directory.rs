@@ -139,11 +139,10 @@ impl Directory {
         self.greatest.set(None);
     }
 
-    /// Forgets statements, as their tables get other names.
+    /// Forgets statements.
     pub fn close(&self) {
-        self.forget();
-        *self.statements.borrow_mut() = None;
-        *self.writes.borrow_mut() = None;
+        self.statements.take();
+        self.writes.take();
     }
 
     /// Reads it again, if somebody has changed it. What this connection has changed must be written before.

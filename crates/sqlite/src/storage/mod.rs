@@ -23,7 +23,7 @@ mod store;
 mod tail;
 mod verify;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -66,6 +66,8 @@ pub struct Storage {
     insert: RefCell<Option<Statement>>,
     /// Each query that is reading holds another one.
     reading: Rc<()>,
+    /// Memory that a row takes, about, once somebody has asked.
+    known_row_bytes: Cell<Option<u64>>,
 }
 
 impl Storage {
@@ -81,6 +83,7 @@ impl Storage {
             kept_chunks: single_rows::KeptChunks::default(),
             insert: RefCell::default(),
             reading: Rc::default(),
+            known_row_bytes: Cell::new(None),
             order: columns.order(&options)?,
             shadow,
             columns,
@@ -88,12 +91,13 @@ impl Storage {
         })
     }
 
-    /// Forgets statements, as their tables get other names.
+    /// Forgets statements, as their tables get other names or the schema has changed: SQLite does not compile
+    /// them anew while it compiles a statement of the user's.
     pub fn close(&self) {
         self.directory.close();
         self.tail.close();
         self.segments.close();
-        *self.insert.borrow_mut() = None;
+        self.insert.take();
     }
 
     /// A stripe, opened or found open.
@@ -157,19 +161,19 @@ impl Storage {
     /// Writes rows as stripes, after all others.
     pub fn write(&self, columns: Vec<Column>) -> Result<()> {
         let id = self.directory.entries().last().map_or(1, |entry| entry.id + 1);
-        self.write_as(id, columns)
+        self.write_as(id, columns, true)
     }
 
-    /// Writes rows as stripes of this number and the next ones, which are free.
-    fn write_as(&self, id: i64, columns: Vec<Column>) -> Result<()> {
-        if self.order.is_empty() {
+    /// Writes rows as the stripe of this number, or also of the next ones, which are free then.
+    fn write_as(&self, id: i64, columns: Vec<Column>, may_cut: bool) -> Result<()> {
+        let rows = columns.first().map_or(0, |ids| ids.vector.len());
+        let full = if may_cut { self.options.stripe_rows as usize } else { rows };
+        if !self.is_sorted() && rows <= full {
             return self.write_rows(id, columns);
         }
-        let rows = columns.first().map_or(0, |ids| ids.vector.len());
         let columns: Vec<Option<Column>> = columns.into_iter().map(Some).collect();
         let order = permutation(&columns, &self.order, rows)?;
-        let stripes = order.chunks(self.options.stripe_rows as usize);
-        (id..).zip(stripes).try_for_each(|(id, rows)| {
+        (id..).zip(order.chunks(full.max(1))).try_for_each(|(id, rows)| {
             let taken = |column: &Column| Column::new(column.kind, column.vector.take(rows));
             self.write_rows(id, columns.iter().flatten().map(taken).collect())
         })

@@ -60,9 +60,9 @@ impl Segments {
         Ref::filter_map(self.statements.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
     }
 
-    /// Forgets statements, as their tables get other names.
+    /// Forgets statements.
     pub fn close(&self) {
-        *self.statements.borrow_mut() = None;
+        self.statements.take();
     }
 
     /// Writes all bytes of a stripe.

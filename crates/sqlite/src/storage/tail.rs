@@ -3,13 +3,16 @@
 //! The tail is declared as the user has declared the columnar table. So a row that is inserted here gets its
 //! affinities, and has its constraints checked, by SQLite itself.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
 use super::shadow::Shadow;
 use crate::api::{Argument, Error, Result, Statement, Value};
 use crate::declaration::{Columns, quoted};
 use crate::values::{Affinity, Column, ColumnBuilder};
+
+/// Memory of a value without its text, about.
+const VALUE_BYTES: usize = 16;
 
 /// Made only when something is written: a connection in defensive mode refuses them outside of that.
 struct Writes {
@@ -34,6 +37,8 @@ pub struct Tail {
     writes: RefCell<Option<Writes>>,
     reads: RefCell<Option<Reads>>,
     known: RefCell<Known>,
+    /// Memory that its rows take, about, as far as this connection has seen.
+    bytes: Cell<usize>,
 }
 
 impl Tail {
@@ -45,7 +50,17 @@ impl Tail {
             writes: RefCell::default(),
             reads: RefCell::default(),
             known: RefCell::default(),
+            bytes: Cell::new(0),
         }
+    }
+
+    /// Memory that its rows take, about, as far as this connection has seen.
+    pub const fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    fn add_bytes(&self, bytes: usize) {
+        self.bytes.set(self.bytes.get() + bytes);
     }
 
     /// The names of the id and of the stored columns, in SQL. Another name of the row's id is given as the
@@ -87,11 +102,10 @@ impl Tail {
         Ref::filter_map(self.reads.borrow(), Option::as_ref).map_err(|_| Error::new("no statements"))
     }
 
-    /// Forgets statements, as their tables get other names.
+    /// Forgets statements.
     pub fn close(&self) {
-        *self.writes.borrow_mut() = None;
-        *self.reads.borrow_mut() = None;
-        *self.known.borrow_mut() = None;
+        self.writes.take();
+        self.reads.take();
     }
 
     /// Inserts a row as SQLite gives it. SQLite applies affinities and checks constraints.
@@ -117,6 +131,10 @@ impl Tail {
         let mut bound = 1;
         for (value, _) in values.iter().zip(&self.columns.0).filter(|(_, column)| !column.is_row_id) {
             bound += 1;
+            self.add_bytes(match value.value() {
+                Value::Text(bytes) | Value::Blob(bytes) => bytes.len() + VALUE_BYTES,
+                _ => VALUE_BYTES,
+            });
             statement.bind_argument(bound, *value)?;
         }
         Ok(bound)
@@ -125,6 +143,7 @@ impl Tail {
     /// Inserts all rows of these columns, the ids first.
     pub fn insert_all(&self, columns: &[Column]) -> Result<()> {
         let statements = self.writes()?;
+        self.add_bytes(columns.iter().map(|column| column.vector.bytes()).sum());
         for row in 0..columns.first().map_or(0, |ids| ids.vector.len()) {
             for (at, column) in columns.iter().enumerate() {
                 statements.insert.bind(at + 1, column.get(row)?)?;
@@ -158,6 +177,7 @@ impl Tail {
 
     /// Deletes all rows.
     pub fn clear(&self) -> Result<()> {
+        self.bytes.set(0);
         self.writes()?.clear.run(&[])
     }
 
@@ -170,6 +190,7 @@ impl Tail {
             return Ok(Rc::clone(rows));
         }
         let rows = Rc::new(self.collect(&self.reads()?.read)?);
+        self.bytes.set(rows.iter().map(|column| column.vector.bytes()).sum());
         *self.known.borrow_mut() = generation.map(|now| (now, Rc::clone(&rows)));
         Ok(rows)
     }

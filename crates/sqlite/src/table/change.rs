@@ -75,11 +75,11 @@ impl TableState {
         let first = greatest.map_or(Some(1), |greatest| greatest.checked_add(1));
         let last = first.and_then(|first| first.checked_add(i64::try_from(rows).ok()?));
         let Some((first, last)) = first.zip(last) else { return Ok(false) };
-        self.dirty.set(true);
         let mut done = 0;
         while done < rows {
             let part = done..rows.min(done + self.room());
             let id = first.saturating_add(i64::try_from(done).unwrap_or(i64::MAX));
+            self.dirty.set(true);
             self.pending.borrow_mut().extend(id, columns, part.clone())?;
             done = part.end;
             self.flush_full()?;
@@ -117,6 +117,7 @@ impl TableState {
                 }
                 self.remove(new, replaced)?;
                 storage.tail.update_given(old, new, values)?;
+                storage.directory.lost_row_id(old);
                 self.dirty.set(true);
             }
             true => {

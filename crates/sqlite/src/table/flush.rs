@@ -11,6 +11,8 @@ use crate::api::{Error, Result};
 const DIRECT_ROWS: u32 = 8_192;
 /// Once the tail has so many rows, or as many as a stripe has, it becomes a stripe.
 const TAIL_ROWS: u32 = 16_384;
+/// Or once its rows take so much memory: a query reads all of them.
+const TAIL_BYTES: usize = 32 << 20;
 /// Sorted tables wait for so many stripes: rows of all of them are sorted together.
 const SORTED_STRIPES: usize = 8;
 /// Rows that take so much memory do not wait for more.
@@ -63,8 +65,12 @@ impl TableState {
     /// Writes rows that wait, if there are enough.
     pub(super) fn flush_full(&self) -> Result<()> {
         let full = {
-            let pending = self.pending.borrow();
-            pending.rows() >= self.most_waiting() || pending.bytes() >= PENDING_BYTES
+            let (pending, most) = (self.pending.borrow(), self.most_waiting());
+            let in_tail = self.storage.directory.tail_rows() as usize;
+            pending.rows() >= most
+                || pending.bytes() >= PENDING_BYTES
+                || in_tail >= most.max(TAIL_ROWS as usize)
+                || self.storage.tail.bytes() >= PENDING_BYTES
         };
         if full { self.flush() } else { Ok(()) }
     }
@@ -73,6 +79,8 @@ impl TableState {
         let storage = &self.storage;
         let waiting = self.pending.replace(Pending::new(storage.tail.builders()));
         let rows = waiting.rows();
+        // What is known of the greatest id may be older than these rows.
+        waiting.greatest().into_iter().for_each(|id| storage.directory.saw_row_id(id));
         let most = storage.options.stripe_rows;
         if rows >= DIRECT_ROWS.min(most) as usize {
             storage.write(waiting.finish())?;
@@ -80,11 +88,12 @@ impl TableState {
             storage.tail.insert_all(&waiting.finish())?;
             storage.directory.change_tail(rows.cast_signed() as i64);
         }
-        if storage.directory.tail_rows() >= TAIL_ROWS.min(most) {
+        let in_tail = storage.directory.tail_rows();
+        if in_tail >= TAIL_ROWS.min(most) || (in_tail > 0 && storage.tail.bytes() >= TAIL_BYTES) {
             let rows = storage.tail.rows(None)?;
             storage.write(rows.to_vec())?;
             storage.tail.clear()?;
-            storage.directory.change_tail(-i64::from(storage.directory.tail_rows()));
+            storage.directory.change_tail(-i64::from(in_tail));
         }
         storage.tidy()
     }

@@ -30,6 +30,10 @@ pub struct TableState {
     pub storage: Rc<Storage>,
     /// Definitions of columns and constraints, as the user has written them.
     pub definitions: Vec<String>,
+    /// All that stands between the parentheses.
+    parts: Vec<String>,
+    /// It got another name in the running transaction.
+    was_renamed: Cell<bool>,
     /// A row's constraints are checked by SQLite in the tail, which every row goes through.
     checks_in_tail: bool,
     /// Another name of the row's id.
@@ -46,7 +50,13 @@ pub struct TableState {
 }
 
 /// A connected columnar table.
-pub struct Columnar(Rc<TableState>);
+///
+/// SQLite connects a table anew whenever the schema may have changed, also while open statements use what was
+/// connected before. Both are one table with one state, which `Tables` keeps.
+pub struct Columnar {
+    state: Rc<TableState>,
+    tables: Rc<Tables>,
+}
 
 impl Table for Columnar {
     type Cursor = ColumnarCursor;
@@ -64,29 +74,45 @@ impl Table for Columnar {
         let [_, schema, name, parts @ ..] = arguments else {
             return Err(Error::new("columnar requires at least one column"));
         };
-        let Declaration { options, definitions } = Declaration::parse(parts)?;
-        let shadow = Rc::new(Shadow::new(db, schema, name));
-        if create {
-            shadow.create(&definitions)?;
-        }
-        shadow.check()?;
-        let columns = Rc::new(Columns::read(db, schema, &shadow.bare("tail"))?);
-        let state = Rc::new(TableState::new(shadow, Rc::clone(&columns), options, &definitions)?);
-        data.add(&state);
-        Ok((columns.declaration(), Self(state)))
+        let known = if create { None } else { data.connected(schema, name, parts) };
+        let state = match known {
+            Some(known) => {
+                known.storage.close();
+                known
+            }
+            None => {
+                let Declaration { options, definitions } = Declaration::parse(parts)?;
+                let shadow = Rc::new(Shadow::new(db, schema, name));
+                if create {
+                    shadow.create(&definitions)?;
+                }
+                shadow.check()?;
+                let columns = Rc::new(Columns::read(db, schema, &shadow.bare("tail"))?);
+                let state = Rc::new(TableState::new(shadow, columns, options, &definitions, parts)?);
+                data.add(&state);
+                state
+            }
+        };
+        Ok((state.storage.columns.declaration(), Self { state, tables: Rc::clone(data) }))
     }
 
     fn best_index(&self, info: &mut IndexInfo<'_>) -> Result<()> {
-        search::choose(&self.0.storage, info)
+        search::choose(&self.state.storage, info)
     }
 
     fn open(&self) -> Result<ColumnarCursor> {
-        Ok(ColumnarCursor::new(&self.0))
+        Ok(ColumnarCursor::new(&self.state))
     }
 }
 
 impl TableState {
-    fn new(shadow: Rc<Shadow>, columns: Rc<Columns>, options: Options, definitions: &[&str]) -> Result<Self> {
+    fn new(
+        shadow: Rc<Shadow>,
+        columns: Rc<Columns>,
+        options: Options,
+        definitions: &[&str],
+        parts: &[&str],
+    ) -> Result<Self> {
         let row_id = columns.row_id();
         let refuses =
             |column: &usize| columns.0.get(*column).is_some_and(|own| own.not_null && !own.is_row_id);
@@ -95,8 +121,20 @@ impl TableState {
         let pending = RefCell::new(Pending::new(storage.tail.builders()));
         let checks_in_tail = definitions.iter().any(|definition| has_check(definition));
         let (dirty, writing, flushing) = (Cell::new(false), Cell::new(false), Cell::new(false));
-        let definitions = definitions.iter().map(|definition| (*definition).to_owned()).collect();
-        Ok(Self { storage, definitions, checks_in_tail, row_id, not_null, pending, dirty, writing, flushing })
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Ok(Self {
+            storage,
+            definitions: owned(definitions),
+            parts: owned(parts),
+            was_renamed: Cell::new(false),
+            checks_in_tail,
+            row_id,
+            not_null,
+            pending,
+            dirty,
+            writing,
+            flushing,
+        })
     }
 
     fn drop_pending(&self) {
@@ -107,55 +145,73 @@ impl TableState {
     }
 }
 
+impl Columnar {
+    /// What this transaction has made of the table is undone.
+    fn undo(&self) {
+        self.state.drop_pending();
+        if self.state.was_renamed.take() {
+            // Its name is not the one in the database any more.
+            self.tables.remove(&self.state);
+        }
+    }
+}
+
 impl StoredTable for Columnar {
     fn destroy(&self) -> Result<()> {
-        self.0.storage.close();
-        self.0.storage.shadow.destroy()
+        self.state.storage.close();
+        self.state.storage.shadow.destroy()?;
+        self.tables.remove(&self.state);
+        Ok(())
     }
 
     fn rename(&self, name: &str) -> Result<()> {
-        self.0.flush()?;
-        self.0.storage.close();
-        self.0.storage.shadow.rename(name)
+        self.state.flush()?;
+        self.state.storage.close();
+        self.state.storage.directory.forget();
+        self.state.was_renamed.set(true);
+        self.state.storage.shadow.rename(name)
     }
 
     fn change(&self, change: Change<'_>) -> Result<Option<i64>> {
-        self.0.expect_whole()?;
-        if self.0.storage.directory.generation().is_none() {
-            self.0.storage.directory.refresh()?;
+        let state = &self.state;
+        state.expect_whole()?;
+        if state.storage.directory.generation().is_none() {
+            state.storage.directory.refresh()?;
         }
         match change {
-            Change::Delete(id) => self.0.delete(id).map(|()| None),
-            Change::Insert(id, values) => self.0.insert(id, values).map(Some),
+            Change::Delete(id) => state.delete(id).map(|()| None),
+            Change::Insert(id, values) => state.insert(id, values).map(Some),
             Change::Update(old, new, values) => {
-                let db = self.0.storage.shadow.db;
-                db.keeping_last_id(|| self.0.update(old, new, values)).map(|()| None)
+                let db = state.storage.shadow.db;
+                db.keeping_last_id(|| state.update(old, new, values)).map(|()| None)
             }
         }
     }
 
     fn begin(&self) -> Result<()> {
-        self.0.storage.directory.refresh()
+        self.state.storage.directory.refresh()
     }
 
     fn sync(&self) -> Result<()> {
-        self.0.flush()
+        self.state.flush()
     }
 
-    fn commit(&self) {}
+    fn commit(&self) {
+        self.state.was_renamed.set(false);
+    }
 
     fn rollback(&self) {
-        self.0.drop_pending();
+        self.undo();
     }
 
     fn savepoint(&self) -> Result<()> {
         // A statement of `flush` may be a savepoint of its own.
-        if self.0.flushing.get() { Ok(()) } else { self.0.flush() }
+        if self.state.flushing.get() { Ok(()) } else { self.state.flush() }
     }
 
     fn rollback_to(&self) {
-        if !self.0.flushing.get() {
-            self.0.drop_pending();
+        if !self.state.flushing.get() {
+            self.undo();
         }
     }
 
@@ -164,10 +220,11 @@ impl StoredTable for Columnar {
     }
 
     fn integrity(&self) -> Result<Option<String>> {
-        let found = self.0.settle_for_reading().and_then(|()| faults(&self.0.storage));
+        let storage = &self.state.storage;
+        let found = self.state.settle_for_reading().and_then(|()| faults(storage));
         let faults = match found {
             Err(error) if error.code == raw::SQLITE_CORRUPT_VTAB => {
-                return Ok(Some(format!("in {}: {}", self.0.storage.shadow.name(), error.message)));
+                return Ok(Some(format!("in {}: {}", storage.shadow.name(), error.message)));
             }
             found => found?,
         };
@@ -176,7 +233,7 @@ impl StoredTable for Columnar {
             None => fault.problem.clone(),
         };
         let told: Vec<String> = faults.iter().take(5).map(told).collect();
-        Ok((!told.is_empty()).then(|| format!("in {}: {}", self.0.storage.shadow.name(), told.join("; "))))
+        Ok((!told.is_empty()).then(|| format!("in {}: {}", storage.shadow.name(), told.join("; "))))
     }
 }
 

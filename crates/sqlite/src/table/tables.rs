@@ -40,11 +40,25 @@ impl Tables {
         self.limits.set(limits);
     }
 
-    /// A table was connected.
+    /// A table was connected. What was called so before is another one, or is declared otherwise.
     pub(super) fn add(&self, table: &Rc<TableState>) {
+        let shadow = &table.storage.shadow;
+        let before = self.known(shadow.schema(), &shadow.name());
+        before.iter().for_each(|before| self.remove(before));
         let mut known = self.known.borrow_mut();
         known.retain(|known| known.strong_count() > 0);
         known.push(Rc::downgrade(table));
+    }
+
+    /// A table is not there any more, or not under the name that it knows.
+    pub(super) fn remove(&self, table: &Rc<TableState>) {
+        self.known.borrow_mut().retain(|known| !std::ptr::eq(known.as_ptr(), Rc::as_ptr(table)));
+    }
+
+    /// The table of this name that was connected before, if it was declared with the same words. Whatever
+    /// else it knows belongs to a generation of the stored rows.
+    pub(super) fn connected(&self, schema: &str, name: &str, parts: &[&str]) -> Option<Rc<TableState>> {
+        self.known(schema, name).filter(|known| known.parts == parts)
     }
 
     /// The table that a function names: `table`, or `schema.table`. What waits of it is written, and it is as
@@ -102,7 +116,10 @@ pub fn schema_of(db: Connection, name: &str) -> Result<String> {
         schemas.extend(Some(databases.text(1)).filter(|schema| schema != "temp"));
     }
     for schema in schemas {
-        let sql = format!("SELECT 1 FROM {}.sqlite_master WHERE name = ?1 COLLATE NOCASE", quoted(&schema));
+        let sql = format!(
+            "SELECT 1 FROM {}.sqlite_master WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')",
+            quoted(&schema)
+        );
         let found = db.prepare(&sql)?;
         found.bind(1, Value::Text(name.as_bytes()))?;
         if found.step()? {

@@ -18,10 +18,7 @@ pub fn export(_tables: &Tables, context: &mut Context<'_>, arguments: &[Argument
     let path = PathBuf::from(String::from_utf8_lossy(path.text()).into_owned());
     let options = Transfer::parse(Way::Export, &path, options)?;
     let text = String::from_utf8_lossy(what.text()).into_owned();
-    let query = db.prepare(&query_of(db, &text)?)?;
-    if !query.is_readonly() || query.column_count() == 0 {
-        return Err(Error::new("columnar_export takes a table or a SELECT"));
-    }
+    let query = query_of(db, &text)?;
     let mut progress = Progress::new(db, options.progress.as_deref(), &path.to_string_lossy())?;
     let names: Vec<String> = (0..query.column_count()).map(|at| query.column_name(at)).collect();
     let mut kinds: Kinds = vec![None; names.len()];
@@ -43,16 +40,21 @@ pub fn export(_tables: &Tables, context: &mut Context<'_>, arguments: &[Argument
     }
 }
 
-/// The query that a text stands for.
-fn query_of(db: Connection, text: &str) -> Result<String> {
-    let text = text.trim().trim_end_matches(';').trim_end();
-    let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    let begins = |own: &&str| word.eq_ignore_ascii_case(own) && text.len() > word.len();
-    if ["SELECT", "WITH", "VALUES"].iter().any(begins) {
-        return Ok(text.to_owned());
+/// The query that a text stands for: a table's rows, or the text itself.
+fn query_of(db: Connection, text: &str) -> Result<Statement> {
+    let no_table = match resolve(db, text) {
+        Ok((schema, name)) => {
+            return db.prepare(&format!("SELECT * FROM {}.{}", quoted(&schema), quoted(&name)));
+        }
+        Err(error) => error,
+    };
+    match db.prepare_only(text) {
+        Ok(query) if query.is_readonly() && query.column_count() > 0 => Ok(query),
+        Ok(_) => Err(Error::new("columnar_export takes a table or a SELECT")),
+        // A single word was meant as a table.
+        Err(_) if !text.trim().contains(char::is_whitespace) => Err(no_table),
+        Err(error) => Err(error),
     }
-    let (schema, name) = resolve(db, text)?;
-    Ok(format!("SELECT * FROM {}.{}", quoted(&schema), quoted(&name)))
 }
 
 fn write(

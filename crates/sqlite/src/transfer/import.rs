@@ -1,13 +1,16 @@
 //! `columnar_import(table, file, option, ...)`: rows of a file into a table, which is made if it is not
 //! there.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use super::options::{Transfer, Way};
+use files::Field;
+
+use super::options::{Format, Transfer, Way};
 use super::progress::Progress;
 use super::source::Source;
 use super::values::declared;
-use crate::api::{Argument, Connection, Context, Error, Result, Value};
+use crate::api::{Argument, Connection, Context, Error, Result, Statement, Value};
 use crate::declaration::quoted;
 use crate::table::{Tables, schema_of};
 
@@ -32,14 +35,18 @@ pub fn import(tables: &Tables, context: &mut Context<'_>, arguments: &[Argument<
         return Err(Error::new(format!("{option} is no option of an import into a table that is there")));
     }
     let mut source = Source::open(&path, &options, target.columns.is_none())?;
+    let names = target.names(&source, &options)?;
     let mut progress = Progress::new(db, options.progress.as_deref(), &target.name)?;
-    db.execute("SAVEPOINT colonnade_import")?;
-    let rows = db.keeping_last_id(|| target.fill((db, tables), &mut source, &options, &mut progress));
-    if rows.is_err() {
-        db.execute("ROLLBACK TO colonnade_import")?;
-    }
-    db.execute("RELEASE colonnade_import")?;
-    context.set(Value::Integer(rows?.cast_signed()));
+    let body = |write: &OnceCell<Statement>| {
+        if target.columns.is_none() {
+            db.execute(&target.creating(&source, &options))?;
+        }
+        let nothing = db.prepare(&target.inserting(&names, |_| "NULL".into(), " WHERE 0"))?;
+        let _ = write.set(nothing);
+        target.fill((db, tables), &names, &mut source, &mut progress)
+    };
+    let rows = db.keeping_last_id(|| db.whole(body))?;
+    context.set(Value::Integer(rows.cast_signed()));
     Ok(())
 }
 
@@ -67,62 +74,72 @@ impl Target {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
-    /// Makes the table, if it is not there, and inserts all rows.
-    fn fill(
-        &self,
-        (db, tables): (Connection, &Tables),
-        source: &mut Source,
-        options: &Transfer,
-        progress: &mut Progress,
-    ) -> Result<u64> {
+    /// The statement that makes the table.
+    fn creating(&self, source: &Source, options: &Transfer) -> String {
+        let definition = |field: &Field| format!("{} {}", quoted(&field.name), declared(field.kind));
+        let fields = source.fields().iter().map(definition);
+        let parts: Vec<String> = fields.chain(options.of_table.iter().cloned()).collect();
+        format!("CREATE VIRTUAL TABLE {} USING columnar({})", self.place(), parts.join(", "))
+    }
+
+    /// The statement that inserts a row, or what `end` leaves of it.
+    fn inserting(&self, names: &[String], value: impl Fn(usize) -> String, end: &str) -> String {
+        let values: Vec<String> = (1..=names.len()).map(value).collect();
+        let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+        format!("INSERT INTO {}({}) SELECT {}{end}", self.place(), names.join(", "), values.join(", "))
+    }
+
+    /// The columns that the fields of the file go to.
+    fn names(&self, source: &Source, options: &Transfer) -> Result<Vec<String>> {
         let fields = source.fields();
-        let names: Vec<String> = match &self.columns {
-            None => {
-                let definition =
-                    |field: &files::Field| format!("{} {}", quoted(&field.name), declared(field.kind));
-                let parts: Vec<String> =
-                    fields.iter().map(definition).chain(options.of_table.iter().cloned()).collect();
-                let parts = parts.join(", ");
-                db.execute(&format!("CREATE VIRTUAL TABLE {} USING columnar({parts})", self.place()))?;
-                fields.iter().map(|field| field.name.clone()).collect()
+        let names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
+        for (at, name) in names.iter().enumerate() {
+            if names.iter().skip(at + 1).any(|other| other.eq_ignore_ascii_case(name)) {
+                return Err(Error::new(format!("the file has two columns {name}")));
             }
+        }
+        match &self.columns {
+            None => Ok(names),
             // Without names columns go by their places.
-            Some(own) if options.format == super::options::Format::Csv && !options.has_header => {
-                if own.len() != fields.len() {
-                    return Err(Error::new(format!(
+            Some(own) if options.format == Format::Csv && !options.has_header => {
+                match own.len() == fields.len() {
+                    true => Ok(own.clone()),
+                    false => Err(Error::new(format!(
                         "the file has {} columns and no names, {} has {}",
                         fields.len(),
                         self.name,
                         own.len()
-                    )));
+                    ))),
                 }
-                own.clone()
             }
             Some(own) => {
-                let is_own = |name: &str| own.iter().any(|own| own.eq_ignore_ascii_case(name));
-                if let Some(other) = fields.iter().find(|field| !is_own(&field.name)) {
-                    return Err(Error::new(format!(
-                        "{} has no column {}: the option columns=a,b names those that are read",
-                        self.name, other.name
-                    )));
+                let is_own = |name: &&String| own.iter().any(|own| own.eq_ignore_ascii_case(name));
+                match names.iter().find(|name| !is_own(name)) {
+                    None => Ok(names),
+                    Some(other) => Err(Error::new(format!(
+                        "{} has no column {other}: the option columns=a,b names those that are read",
+                        self.name
+                    ))),
                 }
-                fields.iter().map(|field| field.name.clone()).collect()
             }
-        };
-        let places: Vec<String> = (1..=names.len()).map(|at| format!("?{at}")).collect();
-        let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-        let insert = db.prepare(&format!(
-            "INSERT INTO {}({}) VALUES ({})",
-            self.place(),
-            names.join(", "),
-            places.join(", ")
-        ))?;
+        }
+    }
+
+    /// Inserts all rows.
+    fn fill(
+        &self,
+        (db, tables): (Connection, &Tables),
+        names: &[String],
+        source: &mut Source,
+        progress: &mut Progress,
+    ) -> Result<u64> {
+        let insert = db.prepare(&self.inserting(names, |at| format!("?{at}"), ""))?;
         // All columns in the table's order: a columnar table may take them as they are.
         let direct = match &self.columns {
             None => true,
             Some(own) => {
                 own.len() == names.len()
-                    && own.iter().zip(&names).all(|(own, name)| quoted(own).eq_ignore_ascii_case(name))
+                    && own.iter().zip(names).all(|(own, name)| own.eq_ignore_ascii_case(name))
             }
         };
         let mut rows = 0;

@@ -112,6 +112,13 @@ impl Transfer {
             ))
         })?;
         made.dialect.delimiter = delimiter;
+        let is_special = |byte: &u8| [delimiter, made.dialect.quote, b'\r', b'\n'].contains(byte);
+        if delimiter == made.dialect.quote {
+            return Err(Error::new("delimiter and quote must differ"));
+        }
+        if made.null.iter().any(is_special) {
+            return Err(Error::new("null must have no delimiter, quote or line end"));
+        }
         let other = if made.format == Format::Csv { of_parquet } else { of_csv };
         match other {
             Some(name) => Err(Error::new(format!("'{name}' is an option of the other format"))),

@@ -12,13 +12,18 @@ use super::values;
 use crate::api::{Error, Result, Value};
 use crate::values::{Affinity, Column, ColumnBuilder};
 
-/// Rows that are read at once.
+/// Rows that are read at once, and memory that they may take, about.
 const ROWS: usize = 8192;
+const BYTES: usize = 32 << 20;
+/// Rows that are read first, when nothing is known of their length.
+const FIRST_ROWS: usize = 256;
 
 /// A file that is being read.
 pub struct Source {
     fields: Vec<Field>,
     rows: Rows,
+    /// Rows that are going to be read at once.
+    most: usize,
 }
 
 enum Rows {
@@ -36,6 +41,8 @@ struct Csv {
     /// Bytes of the file.
     length: u64,
     record: Record,
+    /// The record was read, and is still to be given.
+    waits: bool,
 }
 
 impl Source {
@@ -48,7 +55,7 @@ impl Source {
         let mut source = match options.format {
             Format::Parquet => {
                 let reader = ParquetReader::open(path).map_err(named)?;
-                Self { fields: reader.fields(), rows: Rows::Parquet(Box::new(reader)) }
+                Self { fields: reader.fields(), rows: Rows::Parquet(Box::new(reader)), most: FIRST_ROWS }
             }
             Format::Csv => Self::open_csv(path, options, guesses).map_err(|error| {
                 Error::coded(error.code, format!("{}: {}", path.display(), error.message))
@@ -64,42 +71,45 @@ impl Source {
     }
 
     fn open_csv(path: &Path, options: &Transfer, guesses: bool) -> Result<Self> {
-        let begin = || {
-            let file = File::open(path).map_err(files::Error::from)?;
-            let length = file.metadata().map_err(files::Error::from)?.len();
-            Ok::<_, Error>((CsvReader::new(file, options.dialect), length))
-        };
         let mut record = Record::default();
-        let (mut reader, length) = begin()?;
-        reader.next(&mut record)?;
+        let file = File::open(path).map_err(files::Error::from)?;
+        let about = file.metadata().map_err(files::Error::from)?;
+        let mut reader = CsvReader::new(file, options.dialect);
+        let has_records = reader.next(&mut record)?;
         let width = record.len();
         let name = |(at, (text, _)): (usize, (&[u8], bool))| match options.has_header && !text.is_empty() {
             true => String::from_utf8_lossy(text).into_owned(),
             false => format!("c{}", at + 1),
         };
         let names: Vec<String> = record.iter().enumerate().map(name).collect();
-        let mut kinds = vec![FieldKind::Text; width];
-        if guesses {
-            let mut all = vec![Guess::default(); width];
-            let (mut reader, _) = begin()?;
-            if options.has_header {
-                reader.next(&mut record)?;
-            }
-            while reader.next(&mut record)? {
-                for (guess, (text, is_quoted)) in all.iter_mut().zip(record.iter()) {
-                    if is_quoted || text != options.null {
-                        guess.see(text);
-                    }
-                }
-            }
-            kinds = all.into_iter().map(Guess::kind).collect();
-        }
-        if !options.has_header {
-            reader = begin()?.0;
-        }
+        let kinds = match guesses && about.is_file() {
+            true => Self::kinds(path, options, width)?,
+            // What is no file cannot be read twice.
+            false => vec![FieldKind::Text; width],
+        };
         let (chosen, null) = (kinds.iter().copied().enumerate().collect(), options.null.clone());
         let fields = names.into_iter().zip(kinds).map(|(name, kind)| Field { name, kind }).collect();
-        Ok(Self { fields, rows: Rows::Csv(Box::new(Csv { reader, chosen, width, null, length, record })) })
+        let (waits, length) = (has_records && !options.has_header, about.len());
+        let csv = Csv { reader, chosen, width, null, length, record, waits };
+        Ok(Self { fields, rows: Rows::Csv(Box::new(csv)), most: FIRST_ROWS })
+    }
+
+    /// What the columns of a CSV file are, all of which is read for that.
+    fn kinds(path: &Path, options: &Transfer, width: usize) -> Result<Vec<FieldKind>> {
+        let mut record = Record::default();
+        let mut reader = CsvReader::new(File::open(path).map_err(files::Error::from)?, options.dialect);
+        if options.has_header {
+            reader.next(&mut record)?;
+        }
+        let mut all = vec![Guess::default(); width];
+        while reader.next(&mut record)? {
+            for (guess, (text, is_quoted)) in all.iter_mut().zip(record.iter()) {
+                if is_quoted || text != options.null {
+                    guess.see(text);
+                }
+            }
+        }
+        Ok(all.into_iter().map(Guess::kind).collect())
     }
 
     fn choose(&mut self, names: &[String]) -> Result<()> {
@@ -135,27 +145,34 @@ impl Source {
 
     /// The next rows: a column for each field. None at the end.
     pub fn next(&mut self) -> Result<Option<Vec<Column>>> {
-        match &mut self.rows {
+        let columns = match &mut self.rows {
             Rows::Parquet(reader) => {
-                let Some(vectors) = reader.next(ROWS)? else { return Ok(None) };
+                let Some(vectors) = reader.next(self.most)? else { return Ok(None) };
                 let column = |(field, vector): (&Field, _)| {
                     values::column(field.kind, vector).map_err(|error| {
                         Error::coded(error.code, format!("column {}: {}", field.name, error.message))
                     })
                 };
-                self.fields.iter().zip(vectors).map(column).collect::<Result<_>>().map(Some)
+                self.fields.iter().zip(vectors).map(column).collect::<Result<_>>()?
             }
-            Rows::Csv(csv) => csv.next(),
-        }
+            Rows::Csv(csv) => match csv.next(self.most)? {
+                Some(columns) => columns,
+                None => return Ok(None),
+            },
+        };
+        let bytes: usize = columns.iter().map(|column| column.vector.bytes()).sum();
+        let rows = columns.first().map_or(0, |column: &Column| column.vector.len());
+        self.most = BYTES.saturating_mul(rows).checked_div(bytes).unwrap_or(ROWS).clamp(1, ROWS);
+        Ok(Some(columns))
     }
 }
 
 impl Csv {
-    fn next(&mut self) -> Result<Option<Vec<Column>>> {
+    fn next(&mut self, most: usize) -> Result<Option<Vec<Column>>> {
         let mut builders: Vec<ColumnBuilder> =
             self.chosen.iter().map(|_| ColumnBuilder::new(Affinity::Blob)).collect();
         let mut rows = 0;
-        while rows < ROWS && self.reader.next(&mut self.record)? {
+        while rows < most && (std::mem::take(&mut self.waits) || self.reader.next(&mut self.record)?) {
             if self.record.len() != self.width {
                 return Err(Error::new(format!(
                     "record {} has {} fields where the first has {}",

@@ -33,6 +33,8 @@ pub struct Place {
 impl Place {
     /// The place of a file.
     pub fn new(path: &Path) -> Self {
+        // A link stays, and what it names is replaced.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.into());
         let is_special = path.metadata().is_ok_and(|found| !found.is_file());
         let beside = || {
             let mut name = path.file_name().unwrap_or_default().to_os_string();
@@ -54,7 +56,13 @@ impl Place {
     /// The file is whole.
     pub fn keep(mut self, file: &File) -> Result<()> {
         let Some(beside) = self.beside.take() else { return Ok(()) };
-        file.sync_all().and_then(|()| std::fs::rename(&beside, &self.path)).map_err(|error| {
+        // Whoever may read the older file may read this one, and nobody else.
+        let allowed = match self.path.metadata() {
+            Ok(before) => file.set_permissions(before.permissions()),
+            Err(_) => Ok(()),
+        };
+        let kept = allowed.and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&beside, &self.path));
+        kept.map_err(|error| {
             let _ = std::fs::remove_file(&beside);
             self.named(&error)
         })
@@ -163,7 +171,7 @@ impl Target {
                 groups.rows += 1;
                 let bytes = || groups.waiting.iter().map(ColumnBuilder::bytes).sum::<usize>();
                 if groups.rows >= groups.options.1
-                    || (groups.rows.is_multiple_of(1024) && bytes() >= GROUP_BYTES)
+                    || (groups.rows.is_multiple_of(16) && bytes() >= GROUP_BYTES)
                 {
                     groups.write()?;
                 }
@@ -240,7 +248,10 @@ fn joined(kind: Option<FieldKind>, column: &Column, name: &str) -> Result<Option
         Kind::Null => return Ok(kind),
         Kind::Integer => Integer,
         Kind::Real | Kind::Number => Real,
-        Kind::Text => Text,
+        Kind::Text if is_utf8(column)? => Text,
+        Kind::Text => {
+            return Err(Error::new(format!("column {name} has text that is not UTF-8: CAST it to a BLOB")));
+        }
         Kind::Mixed if are_blobs(column)? => Bytes,
         Kind::Mixed => return Err(several(name)),
     };
@@ -257,6 +268,17 @@ fn several(name: &str) -> Error {
         "column {name} has values of several classes, or reals beside integers past 2^53; a column of Parquet has \
          one type: use CAST"
     ))
+}
+
+fn is_utf8(column: &Column) -> Result<bool> {
+    for row in 0..column.vector.len() {
+        if let Value::Text(text) = column.get(row)?
+            && std::str::from_utf8(text).is_err()
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn are_blobs(column: &Column) -> Result<bool> {

@@ -146,7 +146,8 @@ fn decimal(decimals: &NumericValues, row: usize, scale: u16, out: &mut String) {
 fn date(days: i64, out: &mut String) {
     // Days past the calendar of 64 bits are no dates of any file that was meant so.
     let day = from_days(days.clamp(-1 << 40, 1 << 40) - EPOCH);
-    let _ = write!(out, "{:04}-{:02}-{:02}", day.year, day.month, day.day);
+    let sign = if day.year < 0 { "-" } else { "" };
+    let _ = write!(out, "{sign}{:04}-{:02}-{:02}", day.year.abs(), day.month, day.day);
 }
 
 /// A time of the day. A fraction is shown if there is one.
@@ -176,9 +177,13 @@ mod tests {
             write(&mut text);
             text
         };
-        for (days, text) in
-            [(0, "1970-01-01"), (-1, "1969-12-31"), (19_782, "2024-02-29"), (-719_528, "0000-01-01")]
-        {
+        for (days, text) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (19_782, "2024-02-29"),
+            (-719_528, "0000-01-01"),
+            (-1_000_000, "-0768-02-04"),
+        ] {
             assert_eq!(shown(&|out| date(days, out)), text);
         }
         assert_eq!(shown(&|out| time(86_399_999, Unit::Millis, out)), "23:59:59.999");
