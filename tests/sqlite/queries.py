@@ -350,7 +350,6 @@ def main():
         columnar.sql("INSERT INTO ends SELECT -9223372036854775807 - 1 FROM t LIMIT 1000")
         columnar.sql("INSERT INTO ends SELECT 0.5 FROM t LIMIT 1000")
         assert "several classes" in (columnar.error("SELECT c1 FROM columnar_query('SELECT min(v) FROM ends')") or "no error")
-        assert columnar.error("SELECT columnar_sum('ends', 'v')") == columnar.error("SELECT sum(v) FROM ends") == "integer overflow"
     with CHECKS.part("a query that stays", (AssertionError, SqlError)), tempfile.TemporaryDirectory(prefix="colonnade-sqlite-") as folder:
         first = Connection(f"{folder}/stays.db")
         first.sql("CREATE VIRTUAL TABLE s USING columnar(k INTEGER, v REAL)")
