@@ -109,9 +109,10 @@ impl Storage {
         self.segments.of(entry).read(entry.footer..entry.bytes, &mut footer)?;
         let reader = Rc::new(StripeReader::open(&footer)?);
         let types = entry.kinds.iter().map(|kind| Some(kind.logical()));
-        if !types.eq((0..reader.column_count()).map(|column| reader.logical(column))) {
+        let same_columns = types.eq((0..reader.column_count()).map(|column| reader.logical(column)));
+        if !same_columns || reader.row_count() != entry.rows {
             return Err(Error::corrupt(format!(
-                "stripe {} has other columns than the directory says",
+                "stripe {} has other rows or columns than the directory says",
                 entry.id
             )));
         }
