@@ -20,7 +20,7 @@ pub use function::Function;
 pub use index_info::{Constraint, IndexInfo, Operator};
 pub use module::{Change, Cursor, StoredTable, Table};
 pub use pinned::Pinned;
-pub use value::{Argument, Context, Value};
+pub use value::{Argument, Class, Context, Value};
 
 use std::ffi::c_int;
 

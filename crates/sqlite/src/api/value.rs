@@ -71,6 +71,33 @@ impl<'a> Argument<'a> {
         }
     }
 
+    /// The class of the value.
+    #[inline]
+    pub fn class(self) -> Class {
+        // SAFETY: as `value`.
+        match unsafe { raw::value_type(self.value) } {
+            raw::SQLITE_INTEGER => Class::Integer,
+            raw::SQLITE_FLOAT => Class::Real,
+            raw::SQLITE_TEXT => Class::Text,
+            raw::SQLITE_BLOB => Class::Blob,
+            _ => Class::Null,
+        }
+    }
+
+    /// An integer's value.
+    #[inline]
+    pub fn integer(self) -> i64 {
+        // SAFETY: as `value`.
+        unsafe { raw::value_int64(self.value) }
+    }
+
+    /// A real's value.
+    #[inline]
+    pub fn real(self) -> f64 {
+        // SAFETY: as `value`.
+        unsafe { raw::value_double(self.value) }
+    }
+
     /// The value, after text that looks like a number has become one, as SQLite does for a column of numeric
     /// affinity.
     pub fn numeric(self) -> Value<'a> {
@@ -115,6 +142,21 @@ impl<'a> Argument<'a> {
             }
         }
     }
+}
+
+/// The class of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// NULL.
+    Null,
+    /// An integer.
+    Integer,
+    /// A real.
+    Real,
+    /// Text.
+    Text,
+    /// A blob.
+    Blob,
 }
 
 /// The bytes that begin at a pointer, which SQLite gives as null if there are none.

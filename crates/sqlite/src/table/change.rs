@@ -216,7 +216,7 @@ impl TableState {
     fn push(&self, id: i64, values: &[Argument<'_>]) -> Result<()> {
         let columns = &self.storage.columns.0;
         let stored = values.iter().zip(columns).filter(|(_, column)| !column.is_row_id);
-        let stored = stored.map(|(value, column)| column.affinity.apply(*value));
+        let stored = stored.map(|(value, _)| *value);
         self.dirty.set(true);
         self.pending.borrow_mut().push(id, stored)
     }

@@ -15,6 +15,8 @@ const TAIL_ROWS: u32 = 16_384;
 const TAIL_BYTES: usize = 32 << 20;
 /// Sorted tables wait for so many stripes: rows of all of them are sorted together.
 const SORTED_STRIPES: usize = 8;
+/// Rows after which their memory is looked at.
+const COUNTED_ROWS: usize = 8;
 /// Rows that take so much memory do not wait for more.
 const PENDING_BYTES: usize = 128 << 20;
 
@@ -67,8 +69,9 @@ impl TableState {
         let full = {
             let (pending, most) = (self.pending.borrow(), self.most_waiting());
             let in_tail = self.storage.directory.tail_rows() as usize;
+            // Bytes are counted now and then.
             pending.rows() >= most
-                || pending.bytes() >= PENDING_BYTES
+                || (pending.rows().is_multiple_of(COUNTED_ROWS) && pending.bytes() >= PENDING_BYTES)
                 || in_tail >= most.max(TAIL_ROWS as usize)
                 || self.storage.tail.bytes() >= PENDING_BYTES
         };

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::api::{Result, Value};
+use crate::api::{Argument, Result, Value};
 use crate::values::{Column, ColumnBuilder};
 
 /// Rows that wait.
@@ -37,10 +37,13 @@ impl Pending {
     }
 
     /// Adds a row: its id, and a value for each stored column.
-    pub fn push<'v>(&mut self, id: i64, values: impl Iterator<Item = Value<'v>>) -> Result<()> {
-        for (column, value) in self.columns.iter_mut().zip(std::iter::once(Value::Integer(id)).chain(values))
-        {
-            column.push(value)?;
+    pub fn push<'v>(&mut self, id: i64, values: impl Iterator<Item = Argument<'v>>) -> Result<()> {
+        let mut columns = self.columns.iter_mut();
+        if let Some(ids) = columns.next() {
+            ids.push(Value::Integer(id))?;
+        }
+        for (column, value) in columns.zip(values) {
+            column.push_given(value)?;
         }
         self.ascending &= self.ids.last().is_none_or(|&last| last < id);
         self.greatest = self.greatest.max(Some(id));

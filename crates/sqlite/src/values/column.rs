@@ -4,7 +4,7 @@ use vector::{ByteViews, LogicalType, Values, Vector, VectorBuilder, concat};
 
 use super::affinity::{Affinity, as_real, whole};
 use super::kind::{Kind, get_mixed, put_mixed};
-use crate::api::{Error, Result, Value};
+use crate::api::{Argument, Class, Error, Result, Value};
 
 /// Integers up to this size are reals without loss.
 const EXACT: u64 = 1 << 53;
@@ -31,6 +31,29 @@ impl ColumnBuilder {
     /// Memory that the values take, about.
     pub const fn bytes(&self) -> usize {
         self.values.bytes()
+    }
+
+    /// Adds a value as SQLite gives it, and applies the affinity.
+    ///
+    /// What it leaves as it is goes to its place at once. To make a `Value` of each number first, and read that
+    /// again, took a tenth of a load: the processor waits for what was just written in two parts.
+    #[inline]
+    pub fn push_given(&mut self, given: Argument<'_>) -> Result<()> {
+        let added = match (given.class(), self.kind, self.affinity) {
+            (Class::Integer, Some(Kind::Integer), Affinity::Numeric | Affinity::Blob) => {
+                let integer = given.integer();
+                self.exact &= is_exact(integer);
+                self.values.push_i64(integer)
+            }
+            (Class::Real, Some(Kind::Real), Affinity::Real | Affinity::Blob) => {
+                self.values.push_f64(given.real())
+            }
+            (Class::Text, Some(Kind::Text), Affinity::Text | Affinity::Blob) => {
+                self.values.push_bytes(given.text())
+            }
+            _ => false,
+        };
+        if added { Ok(()) } else { self.push(self.affinity.apply(given)) }
     }
 
     /// Adds a value, to which the affinity was applied.
