@@ -35,8 +35,8 @@ impl ColumnBuilder {
 
     /// Adds a value as SQLite gives it, and applies the affinity.
     ///
-    /// What it leaves as it is goes to its place at once. To make a `Value` of each number first, and read that
-    /// again, took a tenth of a load: the processor waits for what was just written in two parts.
+    /// What it leaves as it is goes to its place at once. To make a `Value` of each number first, and read
+    /// that again, took a tenth of a load: the processor waits for what was just written in two parts.
     #[inline]
     pub fn push_given(&mut self, given: Argument<'_>) -> Result<()> {
         let added = match (given.class(), self.kind, self.affinity) {
