@@ -305,6 +305,8 @@ def spoiled():
     with CHECKS.part("spoiled Parquet files are errors, or rows") as tell, folder() as place:
         on = filled(500)
         rng = random.Random(SEED)
+        # The reader's assertions are caught. Where each was raised would fill pages.
+        os.environ["RUST_BACKTRACE"] = "0"
         errors = 0
         for codec in ("none", "zstd", "snappy"):
             on.value(f"SELECT columnar_export('p', ?, 'compression={codec}')", (f"{place}/p.parquet",))
