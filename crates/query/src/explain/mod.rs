@@ -25,6 +25,11 @@ use crate::{HostFunction, Profile};
 pub trait Spelling {
     /// The columns of a source, by its number among those given to `Execution::new`.
     fn columns(&self, source: usize) -> Vec<String>;
+    /// What a source is: the title of its scan, and what there is to say of it. None for one that is shown by
+    /// its number.
+    fn source(&self, _source: usize) -> Option<(String, Vec<Property>)> {
+        None
+    }
     /// A constant, known by its address; None for one that is shown by its value.
     fn constant(&self, _value: &Arc<Vector>) -> Option<String> {
         None
@@ -59,7 +64,8 @@ pub struct Property {
 }
 
 impl Property {
-    const fn new(label: &'static str, value: Value) -> Self {
+    /// A property.
+    pub const fn new(label: &'static str, value: Value) -> Self {
         Self { label, value }
     }
 }

@@ -32,7 +32,13 @@ impl Walk<'_> {
         if self.options.verbose && !columns.is_empty() {
             properties.insert(0, Property::new("Output", Value::List(columns.clone())));
         }
-        (Operator { title: title(plan), properties, measured, inputs }, columns)
+        let own = match plan {
+            Plan::Scan { source, .. } => self.words.host.source(*source),
+            _ => None,
+        };
+        let (title, of_source) = own.unwrap_or_else(|| (title(plan), Vec::new()));
+        properties.extend(of_source);
+        (Operator { title, properties, measured, inputs }, columns)
     }
 
     /// What the operator did that comes next.

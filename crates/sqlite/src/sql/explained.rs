@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use query::Profile;
-use query::explain::{Operator, Options, Property, Spelling, Value, add_figures, lines, operators};
+use query::explain::{Options, Property, Spelling, Value, add_figures, lines, operators};
 
 use super::planner::Shown;
 use super::{Prepared, Query};
 use crate::api::Result;
 use crate::engine::Running;
-
-/// How titles of scans begin. The number of the source follows, from 1 on.
-const SCAN: &str = "Scan ";
 
 impl Query<'_> {
     /// Runs it to its end: the operators with what they did, a line each.
@@ -26,9 +23,7 @@ impl Query<'_> {
             let mut figures = Vec::new();
             add_figures(&mut figures, &profile);
             let options = Options { verbose: false, figures: &figures, with_work: true };
-            let names = Names(source_names);
-            let mut root = operators(&plan, &names, options);
-            names.describe(&mut root);
+            let root = operators(&plan, &Names(source_names), options);
             Ok(lines(&root, "", limits.threads))
         })
     }
@@ -36,32 +31,6 @@ impl Query<'_> {
 
 /// What the query says of its sources.
 struct Names(Vec<Shown>);
-
-impl Names {
-    /// Says of each scan which table it reads, and what it read and left out.
-    fn describe(&self, operator: &mut Operator) {
-        let number = operator.title.strip_prefix(SCAN).and_then(|number| number.parse::<usize>().ok());
-        let source = number.and_then(|number| self.0.get(number.checked_sub(1)?));
-        if let Some(Shown { table, conditions, counters, .. }) = source {
-            operator.title = format!("{SCAN}{table}");
-            let mut add =
-                |label, text| operator.properties.push(Property { label, value: Value::Text(text) });
-            if !conditions.is_empty() {
-                add("Conditions", conditions.join(" AND "));
-            }
-            if let Some(counters) = counters.as_ref().map(|counters| counters.get()) {
-                let pair = |read: u64, pruned: u64| format!("read {read}, pruned {pruned}");
-                add("Stripes", pair(counters.stripes_read, counters.stripes_pruned));
-                add("Chunks", pair(counters.chunks_read, counters.chunks_pruned));
-                if counters.rows_known > 0 {
-                    add("Rows from statistics", counters.rows_known.to_string());
-                }
-                add("Bytes", format!("read {}", Value::Bytes(counters.bytes_read)));
-            }
-        }
-        operator.inputs.iter_mut().for_each(|input| self.describe(input));
-    }
-}
 
 impl Spelling for Names {
     fn columns(&self, source: usize) -> Vec<String> {
@@ -71,5 +40,24 @@ impl Spelling for Names {
             }
             None => Vec::new(),
         }
+    }
+    /// Which table it is, and what was read and left out of it.
+    fn source(&self, source: usize) -> Option<(String, Vec<Property>)> {
+        let Shown { table, conditions, counters, .. } = self.0.get(source)?;
+        let mut properties = Vec::new();
+        let mut add = |label, text| properties.push(Property::new(label, Value::Text(text)));
+        if !conditions.is_empty() {
+            add("Conditions", conditions.join(" AND "));
+        }
+        if let Some(counters) = counters.as_ref().map(|counters| counters.get()) {
+            let pair = |read: u64, pruned: u64| format!("read {read}, pruned {pruned}");
+            add("Stripes", pair(counters.stripes_read, counters.stripes_pruned));
+            add("Chunks", pair(counters.chunks_read, counters.chunks_pruned));
+            if counters.rows_known > 0 {
+                add("Rows from statistics", counters.rows_known.to_string());
+            }
+            add("Bytes", format!("read {}", Value::Bytes(counters.bytes_read)));
+        }
+        Some((format!("Scan {table}"), properties))
     }
 }
