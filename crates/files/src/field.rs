@@ -24,13 +24,8 @@ pub enum FieldKind {
     Date,
     /// Time since midnight, in `Int64`.
     Time(Unit),
-    /// Time since 1970-01-01, in `Int64`.
-    Timestamp {
-        /// What is counted.
-        unit: Unit,
-        /// It is an instant, told in UTC. Else it is what a clock on some wall showed.
-        is_utc: bool,
-    },
+    /// Time since 1970-01-01, in `Int64`: an instant told in UTC, or what a clock on some wall showed.
+    Timestamp(Unit),
     /// Decimals, in `Numeric`.
     Decimal {
         /// Digits, at most.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parquet::basic::{
     BrotliLevel, Compression, GzipLevel, LogicalType, Repetition, Type as Physical, ZstdLevel,
 };
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnPath, Type};
@@ -77,12 +77,10 @@ enum State<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
-    /// Begins a file of columns that may be NULL. An error for kinds that are not written: truth values,
-    /// integers, reals, text and bytes are.
+    /// Begins a file of columns that may be NULL: integers, reals, text and bytes. Other kinds are an error.
     pub fn new(out: W, fields: &[Field], codec: Codec) -> Result<Self> {
         let column = |field: &Field| {
             let (physical, logical) = match field.kind {
-                FieldKind::Bool => (Physical::BOOLEAN, None),
                 FieldKind::Integer => (Physical::INT64, None),
                 FieldKind::Real => (Physical::DOUBLE, None),
                 FieldKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -164,10 +162,6 @@ fn write_column(writer: &mut SerializedColumnWriter<'_>, column: &Vector) -> Res
     };
     let levels = Some(levels.as_slice());
     match &column.values {
-        Values::Bool(bits) => {
-            let bits: Vec<bool> = bits.iter().collect();
-            writer.typed::<BoolType>().write_batch(&valid(&bits, validity), levels, None)?
-        }
         Values::Int64(values) => {
             writer.typed::<Int64Type>().write_batch(&valid(values, validity), levels, None)?
         }
@@ -205,4 +199,69 @@ fn byte_arrays(views: &ByteViews, validity: Option<&Bitmap>) -> Vec<ByteArray> {
     let all = Bytes::from(all);
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(&ends).map(|(start, &end)| ByteArray::from(all.slice(start..end))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Codec, ParquetWriter};
+    use crate::parquet::ParquetReader;
+    use crate::{Field, FieldKind};
+    use vector::{LogicalType, Vector, VectorBuilder};
+
+    fn column(logical: LogicalType, rows: u32, push: impl Fn(&mut VectorBuilder, u32) -> bool) -> Vector {
+        let mut builder = VectorBuilder::new(logical);
+        for row in 0..rows {
+            match row % 5 {
+                3 => builder.push_null(),
+                _ => assert!(push(&mut builder, row)),
+            }
+        }
+        builder.finish(&|_, _, _| Box::default())
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let kinds = [FieldKind::Integer, FieldKind::Real, FieldKind::Text, FieldKind::Bytes];
+        let fields = kinds.iter().zip(["i", "r", "t", "b.c"]);
+        let fields: Vec<Field> = fields.map(|(&kind, name)| Field { name: name.into(), kind }).collect();
+        let group = |rows| {
+            [
+                column(LogicalType::Int64, rows, |to, row| to.push_i64(i64::from(row) * 7919 - 5)),
+                column(LogicalType::Float64, rows, |to, row| to.push_f64(f64::from(row % 9) / 7.0)),
+                column(LogicalType::Text, rows, |to, row| {
+                    to.push_bytes(format!("text {}", row % 11).as_bytes())
+                }),
+                column(LogicalType::Bytes, rows, |to, row| to.push_bytes(&row.to_le_bytes())),
+            ]
+        };
+        let path = std::env::temp_dir().join(format!("colonnade-files-{}.parquet", std::process::id()));
+        for (name, codec) in Codec::ALL {
+            for groups in [&[][..], &[1], &[1000, 1, 300]] {
+                let file = std::fs::File::create(&path).unwrap();
+                let mut writer = ParquetWriter::new(file, &fields, codec).unwrap();
+                groups.iter().for_each(|&rows| writer.write(&group(rows)).unwrap());
+                drop(writer.finish().unwrap());
+                let mut reader = ParquetReader::open(&path).unwrap();
+                assert_eq!(reader.fields(), fields);
+                assert_eq!(reader.rows(), groups.iter().map(|&rows| u64::from(rows)).sum::<u64>());
+                for &rows in groups {
+                    let mut found: Vec<Vec<Vector>> = vec![Vec::new(); fields.len()];
+                    let mut left = rows as usize;
+                    while left > 0 {
+                        let part = reader.next(77).unwrap().unwrap();
+                        left -= part[0].len();
+                        found.iter_mut().zip(part).for_each(|(all, one)| all.push(one));
+                    }
+                    for (found, written) in found.into_iter().zip(group(rows)) {
+                        let found = vector::concat(written.logical, found).unwrap();
+                        let same = (0..written.len()).all(|row| found.is_valid(row) == written.is_valid(row));
+                        assert!(same && found.null_count() == written.null_count(), "{name}, {rows} rows");
+                        assert_eq!(found.values, written.values, "{name}, {rows} rows");
+                    }
+                }
+                assert!(reader.next(77).unwrap().is_none());
+            }
+        }
+        std::fs::remove_file(path).unwrap();
+    }
 }
