@@ -9,7 +9,7 @@ use vector::{LogicalType, Scalar, Values, Vector};
 
 use crate::api::Result;
 use crate::storage::{Entry, Storage};
-use crate::values::{Affinity, Column, Kind, as_real};
+use crate::values::{Affinity, Column, Kind, cast, is_exact};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,9 +19,6 @@ pub struct ColumnType {
     /// How its values lie, in all of the table. Never `Mixed`.
     pub kind: Kind,
 }
-
-/// Integers up to this size are reals without loss.
-const EXACT: u64 = 1 << 53;
 
 impl ColumnType {
     /// The type of the column at a place. None if it has none.
@@ -55,22 +52,7 @@ impl ColumnType {
 
     /// The same values in a vector of this type, of a column of another kind in a stripe or in the tail.
     pub fn cast(self, vector: &Vector) -> Vector {
-        if vector.logical == self.logical() {
-            return vector.clone();
-        }
-        let flat = vector.clone().flatten();
-        let values = match (&flat.values, self.logical()) {
-            (Values::Int64(values), LogicalType::Float64) => {
-                Values::Float64(values.iter().map(|&value| as_real(value)).collect())
-            }
-            // A stripe without values of this column.
-            (_, logical) => {
-                let mut nulls = vector::VectorBuilder::new(logical);
-                (0..flat.len()).for_each(|_| nulls.push_null());
-                return nulls.finish(&|_, _, _| Box::default());
-            }
-        };
-        Vector { logical: self.logical(), validity: flat.validity, values }
+        cast(vector, self.logical())
     }
 }
 
@@ -78,13 +60,13 @@ impl ColumnType {
 fn are_exact(entries: &[Entry], place: usize, tail: &[Column]) -> Result<bool> {
     for entry in entries.iter().filter(|entry| entry.kinds.get(place) == Some(&Kind::Integer)) {
         let known = Summary::open(&entry.summary)?.column(place)?.map(|(_, known)| (known.min, known.max));
-        let exact = |bound: &Option<stripe::Bound>| matches!(bound, Some(stripe::Bound { value: Scalar::Int(value), .. }) if value.unsigned_abs() <= EXACT);
+        let exact = |bound: &Option<stripe::Bound>| matches!(bound, Some(stripe::Bound { value: Scalar::Int(value), .. }) if is_exact(*value));
         if !known.is_some_and(|(least, greatest)| exact(&least) && exact(&greatest)) {
             return Ok(false);
         }
     }
     Ok(match tail.get(place).map(|column| &column.vector.values) {
-        Some(Values::Int64(values)) => values.iter().all(|value| value.unsigned_abs() <= EXACT),
+        Some(Values::Int64(values)) => values.iter().all(|&value| is_exact(value)),
         _ => true,
     })
 }

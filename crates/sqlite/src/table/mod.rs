@@ -22,7 +22,7 @@ use crate::scan::search;
 use crate::storage::{Fault, Shadow, Storage, faults, is_shadow};
 use cursor::ColumnarCursor;
 use pending::Pending;
-pub use tables::{Tables, resolve, schema_of};
+pub use tables::{Tables, find_schema, parts_of, resolve, schema_of};
 
 /// What a connection knows of a columnar table.
 pub struct TableState {

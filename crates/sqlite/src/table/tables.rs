@@ -64,7 +64,6 @@ impl Tables {
     /// The table that a function names: `table`, or `schema.table`. What waits of it is written, and it is as
     /// it is now.
     pub fn find(&self, db: Connection, reference: Argument<'_>) -> Result<Rc<TableState>> {
-        let invalid = || Error::new("invalid table reference: 'table' or 'schema.table' is expected");
         let Value::Text(text) = reference.value() else { return Err(invalid()) };
         let text = std::str::from_utf8(text).map_err(|_| invalid())?;
         let (schema, name) = resolve(db, text)?;
@@ -81,7 +80,7 @@ impl Tables {
         Ok(Some(table))
     }
 
-    /// The same of one that SQLite has connected. What waits goes on waiting.
+    /// The columnar table of this name, if SQLite has connected it. Its waiting rows are not written.
     pub fn known(&self, schema: &str, name: &str) -> Option<Rc<TableState>> {
         let known = self.known.borrow();
         known.iter().filter_map(Weak::upgrade).find(|table| {
@@ -91,25 +90,38 @@ impl Tables {
     }
 }
 
-/// The schema and the name of a table that is named as `table` or `schema.table`. Without a schema it is
-/// looked for where SQLite would: in temp, main, and then the attached databases.
-pub fn resolve(db: Connection, text: &str) -> Result<(String, String)> {
-    let invalid = || Error::new("invalid table reference: 'table' or 'schema.table' is expected");
+/// The parts of `table`, or of `schema.table`.
+pub fn parts_of(text: &str) -> Result<(Option<&str>, &str)> {
     let (schema, name) = match text.split_once('.') {
         Some((schema, name)) => (Some(schema), name),
         None => (None, text),
     };
-    if name.is_empty() || name.contains('.') || schema.is_some_and(str::is_empty) {
-        return Err(invalid());
-    }
-    match schema {
-        Some(schema) => Ok((schema.into(), name.into())),
-        None => Ok((schema_of(db, name)?, name.into())),
+    match name.is_empty() || name.contains('.') || schema.is_some_and(str::is_empty) {
+        true => Err(invalid()),
+        false => Ok((schema, name)),
     }
 }
 
-/// The schema in which SQLite would find a table.
+fn invalid() -> Error {
+    Error::new("invalid table reference: 'table' or 'schema.table' is expected")
+}
+
+/// The schema and the name of a table that is named as `table` or `schema.table`.
+pub fn resolve(db: Connection, text: &str) -> Result<(String, String)> {
+    match parts_of(text)? {
+        (Some(schema), name) => Ok((schema.into(), name.into())),
+        (None, name) => Ok((schema_of(db, name)?, name.into())),
+    }
+}
+
+/// The schema of a table that is named alone. An error if there is none.
 pub fn schema_of(db: Connection, name: &str) -> Result<String> {
+    find_schema(db, name)?.ok_or_else(|| Error::new(format!("no such table: {name}")))
+}
+
+/// The schema of a table that is named alone: where SQLite would find it, in temp, main, and then the
+/// attached databases. None if there is none.
+pub fn find_schema(db: Connection, name: &str) -> Result<Option<String>> {
     let databases = db.prepare("PRAGMA database_list")?;
     let mut schemas = vec!["temp".to_owned()];
     while databases.step()? {
@@ -123,10 +135,10 @@ pub fn schema_of(db: Connection, name: &str) -> Result<String> {
         let found = db.prepare(&sql)?;
         found.bind(1, Value::Text(name.as_bytes()))?;
         if found.step()? {
-            return Ok(schema);
+            return Ok(Some(schema));
         }
     }
-    Err(Error::new(format!("no such table: {name}")))
+    Ok(None)
 }
 
 impl TableState {

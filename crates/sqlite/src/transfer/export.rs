@@ -1,10 +1,12 @@
 //! `columnar_export(table or query, file, option, ...)`: a file from the rows of a query.
 
-use std::path::PathBuf;
+use std::fs::File;
 
+use super::groups::{Kinds, Trouble, Written};
 use super::options::{Transfer, Way};
+use super::place::Place;
 use super::progress::Progress;
-use super::target::{Kinds, Place, Target, Trouble};
+use super::target::Target;
 use crate::api::{Argument, Connection, Context, Error, Result, Statement, Value};
 use crate::declaration::quoted;
 use crate::table::{Tables, resolve};
@@ -12,12 +14,8 @@ use crate::table::{Tables, resolve};
 /// The function. Returns how many rows were written.
 pub fn export(_tables: &Tables, context: &mut Context<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     let db = context.connection();
-    let [what, path, options @ ..] = arguments else {
-        return Err(Error::new("columnar_export requires a table or a query, and a file"));
-    };
-    let path = PathBuf::from(String::from_utf8_lossy(path.text()).into_owned());
-    let options = Transfer::parse(Way::Export, &path, options)?;
-    let text = String::from_utf8_lossy(what.text()).into_owned();
+    let wants = "columnar_export requires a table or a query, and a file";
+    let (text, path, options) = Transfer::asked(Way::Export, arguments, wants)?;
     let query = query_of(db, &text)?;
     let mut progress = Progress::new(db, options.progress.as_deref(), &path.to_string_lossy())?;
     let names: Vec<String> = (0..query.column_count()).map(|at| query.column_name(at)).collect();
@@ -57,11 +55,7 @@ fn query_of(db: Connection, text: &str) -> Result<Statement> {
     }
 }
 
-fn write(
-    query: &Statement,
-    mut target: Target,
-    progress: &mut Progress,
-) -> std::result::Result<(u64, std::fs::File), Trouble> {
+fn write(query: &Statement, mut target: Target, progress: &mut Progress) -> Written<(u64, File)> {
     let mut rows = 0u64;
     while query.step()? {
         let value = |at| query.value(at);

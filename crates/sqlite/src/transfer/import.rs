@@ -2,7 +2,6 @@
 //! there.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
 
 use files::Field;
 
@@ -12,7 +11,7 @@ use super::source::Source;
 use super::values::declared;
 use crate::api::{Argument, Connection, Context, Error, Result, Statement, Value};
 use crate::declaration::quoted;
-use crate::table::{Tables, schema_of};
+use crate::table::{Tables, find_schema, parts_of};
 
 /// Where rows go.
 struct Target {
@@ -25,12 +24,9 @@ struct Target {
 /// The function. Returns how many rows were imported.
 pub fn import(tables: &Tables, context: &mut Context<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     let db = context.connection();
-    let [table, path, options @ ..] = arguments else {
-        return Err(Error::new("columnar_import requires a table and a file"));
-    };
-    let path = PathBuf::from(String::from_utf8_lossy(path.text()).into_owned());
-    let options = Transfer::parse(Way::Import, &path, options)?;
-    let target = Target::find(db, &String::from_utf8_lossy(table.text()))?;
+    let wants = "columnar_import requires a table and a file";
+    let (table, path, options) = Transfer::asked(Way::Import, arguments, wants)?;
+    let target = Target::find(db, &table)?;
     if let (Some(option), Some(_)) = (options.of_table.first(), &target.columns) {
         return Err(Error::new(format!("{option} is no option of an import into a table that is there")));
     }
@@ -52,13 +48,10 @@ pub fn import(tables: &Tables, context: &mut Context<'_>, arguments: &[Argument<
 
 impl Target {
     fn find(db: Connection, text: &str) -> Result<Self> {
-        let (schema, name) = match text.split_once('.') {
-            Some((schema, name)) => (schema.to_owned(), name.to_owned()),
-            None => (schema_of(db, text).unwrap_or_else(|_| "main".into()), text.to_owned()),
+        let (schema, name) = match parts_of(text)? {
+            (Some(schema), name) => (schema.to_owned(), name.to_owned()),
+            (None, name) => (find_schema(db, name)?.unwrap_or_else(|| "main".into()), name.to_owned()),
         };
-        if name.is_empty() {
-            return Err(Error::new("invalid table reference: 'table' or 'schema.table' is expected"));
-        }
         let info = db.prepare(&format!("PRAGMA {}.table_xinfo({})", quoted(&schema), quoted(&name)))?;
         let mut columns = Vec::new();
         while info.step()? {
@@ -145,7 +138,7 @@ impl Target {
         let mut rows = 0;
         while let Some(columns) = source.next()? {
             let count = columns.first().map_or(0, |column| column.vector.len());
-            // The first row tells SQLite that the table is being written, and whether that is allowed.
+            // The first rows tell SQLite that the table is being written. It says whether that is allowed.
             let known = if direct && rows > 0 { tables.known(&self.schema, &self.name) } else { None };
             let is_taken = known.map_or(Ok(false), |table| table.append(&columns))?;
             for row in if is_taken { 0..0 } else { 0..count } {

@@ -5,15 +5,18 @@
 //! - `values`: values of files as SQLite's
 //! - `source`: rows of a file, in either format
 //! - `import`: a table from a file
-//! - `target`: a file, in either format
+//! - `place`: where a file is written
+//! - `target`: a file, in either format; `groups`: the row groups of Parquet
 //! - `export`: a file from a query
 //!
-//! Both go row by row through SQLite, so affinities, constraints, triggers and rights are SQLite's own. An
-//! import is one savepoint. An export is written beside its place and takes it when it is whole.
+//! Rows are inserted by SQLite, so affinities, constraints, triggers and rights are its own. A columnar table
+//! takes rows at once, where nothing of these has to be looked at. An import is one savepoint.
 
 mod export;
+mod groups;
 mod import;
 mod options;
+mod place;
 mod progress;
 mod source;
 mod target;

@@ -1,6 +1,6 @@
 //! What stands behind the file's name: `name=value`, each a text of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use files::csv::Dialect;
 use files::parquet::Codec;
@@ -49,8 +49,17 @@ pub enum Way {
 }
 
 impl Transfer {
-    /// The options behind a file's name.
-    pub fn parse(way: Way, path: &Path, options: &[Argument<'_>]) -> Result<Self> {
+    /// What a function is asked: the table or query, the file, and options. `wants`: what to say where they
+    /// are missing.
+    pub fn asked(way: Way, arguments: &[Argument<'_>], wants: &str) -> Result<(String, PathBuf, Self)> {
+        let [what, path, options @ ..] = arguments else { return Err(Error::new(wants)) };
+        let text = |argument: &Argument<'_>| String::from_utf8_lossy(argument.text()).into_owned();
+        let path = PathBuf::from(text(path));
+        let options = Self::parse(way, &path, options)?;
+        Ok((text(what), path, options))
+    }
+
+    fn parse(way: Way, path: &Path, options: &[Argument<'_>]) -> Result<Self> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let (mut format, mut delimiter) = match ending.as_deref() {
             Some("parquet" | "pq") => (Some(Format::Parquet), b','),

@@ -48,19 +48,16 @@ struct Csv {
 impl Source {
     /// Opens a file. `guesses`: what the columns of CSV are is found out, for which all of it is read once.
     pub fn open(path: &Path, options: &Transfer, guesses: bool) -> Result<Self> {
-        let named = |error: files::Error| {
-            let error = Error::from(error);
-            Error::coded(error.code, format!("{}: {}", path.display(), error.message))
+        let opened = match options.format {
+            Format::Parquet => ParquetReader::open(path).map_err(Error::from).map(|reader| Self {
+                fields: reader.fields(),
+                rows: Rows::Parquet(Box::new(reader)),
+                most: FIRST_ROWS,
+            }),
+            Format::Csv => Self::open_csv(path, options, guesses),
         };
-        let mut source = match options.format {
-            Format::Parquet => {
-                let reader = ParquetReader::open(path).map_err(named)?;
-                Self { fields: reader.fields(), rows: Rows::Parquet(Box::new(reader)), most: FIRST_ROWS }
-            }
-            Format::Csv => Self::open_csv(path, options, guesses).map_err(|error| {
-                Error::coded(error.code, format!("{}: {}", path.display(), error.message))
-            })?,
-        };
+        let mut source = opened
+            .map_err(|error| Error::coded(error.code, format!("{}: {}", path.display(), error.message)))?;
         if let Some(names) = &options.columns {
             source.choose(names)?;
         }

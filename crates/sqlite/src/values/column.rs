@@ -1,5 +1,6 @@
 //! Values of one column, collected for a stripe, and read again.
 
+use query::row_container::nulls;
 use vector::{ByteViews, LogicalType, Values, Vector, VectorBuilder, concat};
 
 use super::affinity::{Affinity, as_real, whole};
@@ -126,7 +127,8 @@ impl ColumnBuilder {
     }
 }
 
-const fn is_exact(integer: i64) -> bool {
+/// Whether an integer is a real without loss.
+pub const fn is_exact(integer: i64) -> bool {
     integer.unsigned_abs() <= EXACT
 }
 
@@ -137,6 +139,21 @@ pub struct Column {
     pub kind: Kind,
     /// The values: flat.
     pub vector: Vector,
+}
+
+/// The values of a vector in one of another type: integers as reals, and a column without values as NULLs.
+pub fn cast(vector: &Vector, logical: LogicalType) -> Vector {
+    if vector.logical == logical {
+        return vector.clone();
+    }
+    let flat = vector.clone().flatten();
+    match (&flat.values, logical) {
+        (Values::Int64(values), LogicalType::Float64) => {
+            let values = Values::Float64(values.iter().map(|&value| as_real(value)).collect());
+            Vector { logical, validity: flat.validity, values }
+        }
+        _ => nulls(logical, flat.len()).flatten(),
+    }
 }
 
 static NO_BYTES: &[u8] = &[];
@@ -168,8 +185,7 @@ impl Column {
         let Values::Bytes(views) = &bytes.values else { return Err(Error::new("blobs are bytes")) };
         let mut builder = ColumnBuilder::new(Affinity::Blob);
         for row in 0..bytes.len() {
-            let is_valid = bytes.validity.as_ref().is_none_or(|validity| validity.get(row));
-            builder.push(if is_valid { Value::Blob(views.get(row)) } else { Value::Null })?;
+            builder.push(if bytes.is_valid(row) { Value::Blob(views.get(row)) } else { Value::Null })?;
         }
         Ok(builder.finish())
     }

@@ -14,7 +14,7 @@ mod owned;
 mod sorting;
 
 pub use affinity::{Affinity, as_real, whole};
-pub use column::{Column, ColumnBuilder};
+pub use column::{Column, ColumnBuilder, cast, is_exact};
 pub use kind::Kind;
 pub use order::{Collation, integer_to_real};
 pub use owned::Owned;
