@@ -134,7 +134,7 @@ impl Storage {
         for entry in entries {
             self.remove(entry)?;
         }
-        self.write_as(first.id, columns, false)
+        self.write_as(first.id, columns, usize::MAX)
     }
 
     /// The columns of a stripe, without dead rows.

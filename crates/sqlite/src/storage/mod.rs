@@ -162,19 +162,19 @@ impl Storage {
     /// Writes rows as stripes, after all others.
     pub fn write(&self, columns: Vec<Column>) -> Result<()> {
         let id = self.directory.entries().last().map_or(1, |entry| entry.id + 1);
-        self.write_as(id, columns, true)
+        self.write_as(id, columns, self.options.stripe_rows as usize)
     }
 
-    /// Writes rows as the stripe of this number, or also of the next ones, which are free then.
-    fn write_as(&self, id: i64, columns: Vec<Column>, may_cut: bool) -> Result<()> {
+    /// Writes rows as the stripe of this number. More than `full` rows go on in stripes of the next numbers,
+    /// which are free then.
+    fn write_as(&self, id: i64, columns: Vec<Column>, full: usize) -> Result<()> {
         let rows = columns.first().map_or(0, |ids| ids.vector.len());
-        let full = if may_cut { self.options.stripe_rows as usize } else { rows };
         if !self.is_sorted() && rows <= full {
             return self.write_rows(id, columns);
         }
         let columns: Vec<Option<Column>> = columns.into_iter().map(Some).collect();
         let order = permutation(&columns, &self.order, rows)?;
-        (id..).zip(order.chunks(full.max(1))).try_for_each(|(id, rows)| {
+        (id..).zip(order.chunks(full)).try_for_each(|(id, rows)| {
             let taken = |column: &Column| Column::new(column.kind, column.vector.take(rows));
             self.write_rows(id, columns.iter().flatten().map(taken).collect())
         })

@@ -45,13 +45,17 @@ impl Pending {
         for (column, value) in columns.zip(values) {
             column.push_given(value)?;
         }
+        self.add_id(id);
+        Ok(())
+    }
+
+    fn add_id(&mut self, id: i64) {
         self.ascending &= self.ids.last().is_none_or(|&last| last < id);
         self.greatest = self.greatest.max(Some(id));
         self.ids.push(id);
         if let Some(known) = &mut self.known {
             known.insert(id);
         }
-        Ok(())
     }
 
     /// Adds some rows of columns that have a value for each stored column. Ids count up from `first`.
@@ -63,12 +67,7 @@ impl Pending {
         for (builder, column) in builders.zip(columns) {
             rows.clone().try_for_each(|row| builder.push(column.get(row)?))?;
         }
-        self.ascending &= self.ids.last().is_none_or(|&last| last < first);
-        self.ids.extend((first..).take(rows.len()));
-        self.greatest = self.greatest.max(self.ids.last().copied());
-        if let Some(known) = &mut self.known {
-            known.extend((first..).take(rows.len()));
-        }
+        (first..).take(rows.len()).for_each(|id| self.add_id(id));
         Ok(())
     }
 
