@@ -10,4 +10,4 @@ say "building the extension for SQLite without checksums"
 (cd "$ROOT" && RUSTFLAGS="${RUSTFLAGS:-} --cfg fuzzing" CARGO_TARGET_DIR="$TARGET/fuzzing" cargo build --locked -p colonnade_sqlite)
 export COLONNADE_SQLITE="$TARGET/fuzzing/debug/libcolonnade_sqlite.so"
 export PYTHONPATH="$ROOT/scripts" PYTHONDONTWRITEBYTECODE=1
-exec /usr/bin/python3 "$ROOT/tests/fuzz_sqlite.py"
+exec /usr/bin/python3 "$ROOT/tests/long/fuzz_sqlite.py"
