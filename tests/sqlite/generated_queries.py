@@ -10,7 +10,7 @@ import random
 import sys
 
 from harness.checks import Checks
-from harness.sqlite import Connection, SqlError, alike, by_value, difference, in_engine
+from harness.sqlite import Connection, SqlError, alike, by_value, difference, in_engine, version
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 STATEMENTS = int(os.environ.get("STATEMENTS") or (20_000 if LONG else 600))
@@ -34,9 +34,11 @@ class Generator:
             kinds = ["INTEGER", "INTEGER", "REAL", "NUMERIC", "TEXT", "TEXT"]
             rng.shuffle(kinds)
             self.tables[table] = [(f"{table}{at}", kind) for at, kind in enumerate(kinds[:rng.randint(3, 6)])]
+        texts = [name for columns in self.tables.values() for name, kind in columns if kind == "TEXT"]
+        self.collations = {name: rng.choice((" COLLATE NOCASE", " COLLATE RTRIM")) for name in texts if rng.random() < 0.3}
 
     def definition(self, table):
-        return ", ".join(f"{name} {kind}" for name, kind in self.tables[table])
+        return ", ".join(f"{name} {kind}{self.collations.get(name, '')}" for name, kind in self.tables[table])
 
     def value(self, kind):
         rng = self.rng
@@ -195,15 +197,30 @@ class Generator:
 
 
 def folded(row):
-    """Of equal numbers a group, a DISTINCT or an extreme may show the integer or the real."""
-    return tuple(float(value) if isinstance(value, int) and abs(value) <= 1 << 53 else value for value in row)
+    """Of equal numbers a group, a DISTINCT or an extreme may show the integer or the real, of texts that a
+    collation calls equal each."""
+    def one(value):
+        if isinstance(value, str):
+            return value.lower().rstrip(" ")
+        return float(value) if isinstance(value, int) and abs(value) <= 1 << 53 else value
+    return tuple(map(one, row))
+
+
+def rough(row):
+    """Before 3.43 SQLite adds reals up without what it rounds: where they cancel each other out, no digit of
+    the sum is right. Small whole numbers are looked at, as they may be a group's."""
+    return tuple("a real" if isinstance(value, float) and (abs(value) > 100 or value % 1) else value for value in folded(row))
 
 
 def same(plain, columnar, query):
     fold = any(word in query for word in ("GROUP BY", "DISTINCT", "min(", "max(", "UNION", "EXCEPT", "INTERSECT"))
     if "ORDER BY" not in query or "OVER" in query:
         plain, columnar = sorted(plain, key=by_value), sorted(columnar, key=by_value)
-    return alike(plain, columnar) or fold and alike(sorted(map(folded, plain), key=by_value), sorted(map(folded, columnar), key=by_value))
+    if alike(plain, columnar):
+        return True
+    is_rough = version() < (3, 43) and any(word in query for word in ("sum(", "avg(", "total("))
+    by = rough if is_rough else folded
+    return (fold or is_rough) and alike(sorted(map(by, plain), key=by_value), sorted(map(by, columnar), key=by_value))
 
 
 def main():

@@ -4,6 +4,7 @@ use query::{Aggregate, AggregateFunction, Expression};
 use sqlite3_parser::ast::{Distinctness, Expr, FunctionTail};
 use vector::{CompareOp, LogicalType};
 
+use super::compare::{folded, text_order};
 use super::frame::Frame;
 use super::kernels;
 use super::names::{Meaning, unquoted};
@@ -11,7 +12,6 @@ use super::planner::{Id, Planner, UnsettledSum};
 use super::typed::{Class, Typed, call, constant, unsupported};
 use crate::api::{Result, Value};
 use crate::engine::aggregate;
-use crate::values::Collation;
 use query::Function;
 
 /// What stands between the parentheses of a call, and after them.
@@ -129,7 +129,7 @@ impl<'b> Planner<'b> {
         let bound = self.bind(expression, frame);
         frame.groups = groups;
         let bound = bound?;
-        let keys = frame.groups.iter().flat_map(|groups| &groups.keys);
+        let keys = frame.groups.iter().flat_map(|groups| groups.keys.iter().chain(&groups.texts));
         if let Some((_, id)) = keys.into_iter().find(|(key, _)| *key == bound.value) {
             let id = *id;
             return Ok(Some(Typed { value: Expression::Column(id), class: self.column(id).class, ..bound }));
@@ -217,7 +217,7 @@ impl<'b> Planner<'b> {
         match call.name.as_str() {
             "count" => {
                 let counted = if is_text && call.distinct {
-                    super::compare::folded(argument.clone(), argument.collation.0)
+                    folded(argument.clone(), argument.collation.0)
                 } else {
                     argument.value
                 };
@@ -244,18 +244,14 @@ impl<'b> Planner<'b> {
                 Ok(Typed::new(value, Class::Real))
             }
             "min" | "max" => {
-                if is_text && argument.collation.0 != Collation::Binary {
-                    return Err(unsupported(&format!("{} by another collation than BINARY", call.name)));
-                }
                 let function = if call.name == "min" { F::Min } else { F::Max };
                 if !argument.tells_class() {
                     return self.extreme_of_both(function, argument.clone(), &mut add);
                 }
-                let best = add(
-                    self,
-                    aggregate(function, vec![argument.value.clone()], logical),
-                    argument.class.clone(),
-                );
+                let order = text_order(argument.collation.0);
+                let wanted =
+                    Aggregate { order, ..aggregate(function, vec![argument.value.clone()], logical) };
+                let best = add(self, wanted, argument.class.clone());
                 let class = match &argument.class {
                     // What a column of numeric affinity has tells its class.
                     Class::Number(_) => Class::Number(Box::new(kernels::fraction(best.clone()))),

@@ -1,6 +1,6 @@
 //! Comparisons, as SQLite makes them: affinities first, then classes, then values.
 
-use query::{CaseRule, Expression, Function};
+use query::{Aggregate, AggregateFunction, CaseRule, Expression, Function, TextOrder};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use vector::{CompareOp, LogicalType, VectorBuilder};
@@ -9,6 +9,7 @@ use super::expressions::unless_null;
 use super::planner::Planner;
 use super::typed::{Class, Typed, call, constant, null_of, truth, unsupported};
 use crate::api::{Result, Value};
+use crate::engine::aggregate;
 use crate::values::{Affinity, Collation, Owned, as_real, integer_to_real, whole};
 
 /// The same comparison with its sides exchanged.
@@ -186,6 +187,23 @@ pub fn folded(typed: Typed, collation: Collation) -> Expression {
             call(Function::Trim { start: false, end: true }, vec![typed.value], LogicalType::Text)
         }
     }
+}
+
+/// How text compares by a collation. Equal texts compare bytewise, so that answers are the same each time.
+pub fn text_order(collation: Collation) -> TextOrder {
+    match collation {
+        Collation::Binary => TextOrder::Bytes,
+        other => TextOrder::Host(Arc::new(move |a, b| {
+            other.folded(a).cmp(&other.folded(b)).then_with(|| a.cmp(b))
+        })),
+    }
+}
+
+/// Which of texts that are equal by a collation stands for them: the bytewise least. None where they are
+/// equal bytes.
+pub fn least_text(typed: &Typed, value: Expression) -> Option<Aggregate> {
+    let differ = typed.class == Class::Text && typed.collation.0 != Collation::Binary;
+    differ.then(|| aggregate(AggregateFunction::Min, vec![value], LogicalType::Text))
 }
 
 /// Equalities of which one has to hold. Those of one expression with constants become a list.

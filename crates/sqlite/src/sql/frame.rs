@@ -45,6 +45,9 @@ pub struct Semi<'b> {
 pub struct Groups {
     /// What makes a group, and the column that has it.
     pub keys: Vec<(Expression, Id)>,
+    /// Texts of which a key is made by another collation than BINARY, and the column that has one of each
+    /// group.
+    pub texts: Vec<(Expression, Id)>,
     /// What is computed of each, and the column that has it.
     pub aggregates: Vec<(Aggregate, Id)>,
 }

@@ -4,6 +4,7 @@ use query::{AggregateFunction, Expression, Plan};
 use sqlite3_parser::ast::{Expr, ResultColumn};
 use vector::LogicalType;
 
+use super::compare::{folded, least_text};
 use super::frame::{Frame, Groups};
 use super::kernels;
 use super::planner::{Estimate, Id, Node, Planner, ids_of};
@@ -11,7 +12,6 @@ use super::select::bare;
 use super::typed::{Class, unsupported};
 use crate::api::Result;
 use crate::engine::aggregate;
-use crate::values::Collation;
 
 /// With more rows in each group than these, sums are taken for what they are in all likelihood.
 const ROWS_OF_A_GROUP: f64 = 100.0;
@@ -25,7 +25,7 @@ impl<'b> Planner<'b> {
         frame: &mut Frame<'b>,
     ) -> Result<Groups> {
         let mut keys: Vec<(Expression, Id)> = Vec::new();
-        let mut aggregates = Vec::new();
+        let (mut aggregates, mut texts) = (Vec::new(), Vec::new());
         for expression in group_by {
             let expression = match bare(expression).is_integer() {
                 Some(number) => usize::try_from(number - 1)
@@ -39,13 +39,17 @@ impl<'b> Planner<'b> {
                 None => expression,
             };
             let bound = self.bind(expression, frame)?;
-            if bound.class == Class::Text && bound.collation.0 != Collation::Binary {
-                return Err(unsupported("GROUP BY with another collation than BINARY"));
-            }
-            if keys.iter().any(|(known, _)| *known == bound.value) {
+            let key = folded(bound.clone(), bound.collation.0);
+            if keys.iter().any(|(known, _)| *known == key) {
                 continue;
             }
             let id = self.new_column(&bound);
+            if let Some(least) = least_text(&bound, bound.value.clone()) {
+                keys.push((key, self.new_hidden(Class::Text)));
+                aggregates.push((least, id));
+                texts.push((bound.value, id));
+                continue;
+            }
             let tells = bound.tells_class();
             if let Class::Number(is_real) = bound.class {
                 let is_real = match *is_real {
@@ -60,14 +64,14 @@ impl<'b> Planner<'b> {
                 };
                 self.set_class(id, Class::Number(Box::new(is_real)));
             }
-            keys.push((bound.value, id));
+            keys.push((key, id));
         }
-        Ok(Groups { keys, aggregates })
+        Ok(Groups { keys, texts, aggregates })
     }
 
     /// The groups of a frame's rows.
     pub fn grouped(&mut self, frame: &mut Frame<'b>) -> Result<Node> {
-        let Groups { keys, aggregates } = frame.groups.take().unwrap_or_default();
+        let Groups { keys, aggregates, .. } = frame.groups.take().unwrap_or_default();
         let mut needed = Vec::new();
         keys.iter().for_each(|(key, _)| ids_of(key, &mut needed));
         for (own, _) in &aggregates {

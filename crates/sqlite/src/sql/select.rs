@@ -286,12 +286,6 @@ impl<'b> Planner<'b> {
                     id.ok_or_else(|| unsupported("ORDER BY of DISTINCT by something that is no result"))?;
                 term.value = Typed { collation: term.value.collation, ..self.column(id) };
             }
-            if outputs
-                .iter()
-                .any(|output| output.class == Class::Text && output.collation.0 != Collation::Binary)
-            {
-                return Err(unsupported("DISTINCT with another collation than BINARY"));
-            }
             node = self.without_equal(node, &ids);
             outputs = ids.iter().map(|&id| self.column(id)).collect();
         }

@@ -1,9 +1,10 @@
 //! Queries side by side: UNION, INTERSECT, EXCEPT and VALUES; rows without equal ones.
 
-use query::{AggregateFunction, Expression, Plan};
+use query::{Aggregate, AggregateFunction, Expression, Plan};
 use sqlite3_parser::ast::{CompoundOperator, Expr, Select};
 use vector::LogicalType;
 
+use super::compare::{folded, least_text};
 use super::frame::Frame;
 use super::names::{Scope, Visible};
 use super::planner::{Id, Node, Planner};
@@ -11,6 +12,13 @@ use super::select::Output;
 use super::typed::{Class, Typed, null_of, truth, united, unsupported};
 use crate::api::Result;
 use crate::engine::aggregate;
+
+/// Each row once: keys, a text for each that a collation has folded, and the columns that have both.
+struct Distinct {
+    keys: Vec<Expression>,
+    aggregates: Vec<Aggregate>,
+    ids: Vec<Id>,
+}
 
 impl<'b> Planner<'b> {
     /// UNION, UNION ALL, INTERSECT and EXCEPT, from left to right.
@@ -39,9 +47,12 @@ impl<'b> Planner<'b> {
         let mut ids = Vec::new();
         for (&a, &b) in left.ids.iter().zip(&right.ids) {
             let own = [self.column(a), self.column(b)];
-            let like = own.first().cloned().unwrap_or_else(Typed::null);
+            let [first_like, second_like] = own.clone();
+            // The left query's collation, if it has one.
+            let has_one = first_like.affinity.is_some() || first_like.collation.1;
+            let collation = if has_one { first_like.collation } else { second_like.collation };
             let (class, values, flags) = united(own.to_vec())?;
-            let id = self.new_column(&Typed { class: class.clone(), limit: None, ..like });
+            let id = self.new_column(&Typed { class: class.clone(), collation, limit: None, ..first_like });
             let mut add = |id: Id, pair: Vec<Expression>| {
                 if let Ok([a, b]) = <[Expression; 2]>::try_from(pair) {
                     first.push((a, id));
@@ -75,12 +86,14 @@ impl<'b> Planner<'b> {
         }
         if is_set {
             // Each row once, with the sides that it came from.
-            let keys: Vec<Expression> = (0..node.ids.len() - 1).map(Expression::Column).collect();
-            let of = Expression::Column(keys.len());
+            let of = Expression::Column(node.ids.len() - 1);
             let from = |function| aggregate(function, vec![of.clone()], LogicalType::Bool);
-            let aggregates = vec![from(AggregateFunction::BoolOr), from(AggregateFunction::BoolAnd)];
+            let Distinct { keys, mut aggregates, ids: columns } = self.distinct_rows(&node.ids, &ids);
+            // They show what the left query has.
+            aggregates.iter_mut().for_each(|text| text.filter = Some(of.clone()));
+            aggregates.extend([from(AggregateFunction::BoolOr), from(AggregateFunction::BoolAnd)]);
             let (some, every) = (self.new_hidden(Class::Truth), self.new_hidden(Class::Truth));
-            node.ids.pop();
+            node.ids = columns;
             node.ids.extend([some, every]);
             node.plan = Plan::Aggregate { input: Box::new(node.plan), keys, aggregates, groups: rows };
             let (some, every) = (Expression::Column(some), Expression::Column(every));
@@ -137,18 +150,32 @@ impl<'b> Planner<'b> {
 
     /// Each row once. Rows are equal where these columns are; others say which numbers are reals.
     pub fn without_equal(&mut self, node: Node, columns: &[Id]) -> Node {
+        let Distinct { keys, mut aggregates, mut ids } = self.distinct_rows(&node.ids, columns);
         let placed = node.ids.iter().copied().enumerate();
-        let (keys, flags): (Vec<_>, Vec<_>) = placed.partition(|(_, id)| columns.contains(id));
+        for (at, flag) in placed.filter(|(_, id)| !columns.contains(id)) {
+            let of = vec![Expression::Column(at)];
+            aggregates.push(aggregate(AggregateFunction::BoolAnd, of, LogicalType::Bool));
+            ids.push(flag);
+        }
         let rows = (node.rows / 2.0).max(1.0);
-        let flag = |at: usize| {
-            aggregate(AggregateFunction::BoolAnd, vec![Expression::Column(at)], LogicalType::Bool)
-        };
-        let plan = Plan::Aggregate {
-            input: Box::new(node.plan),
-            keys: keys.iter().map(|(at, _)| Expression::Column(*at)).collect(),
-            aggregates: flags.iter().map(|(at, _)| flag(*at)).collect(),
-            groups: rows,
-        };
-        Node { plan, ids: keys.into_iter().chain(flags).map(|(_, id)| id).collect(), rows }
+        let plan = Plan::Aggregate { input: Box::new(node.plan), keys, aggregates, groups: rows };
+        Node { plan, ids, rows }
+    }
+
+    /// What makes rows with these columns the same, by the columns' collations.
+    fn distinct_rows(&mut self, row: &[Id], columns: &[Id]) -> Distinct {
+        let (mut keys, mut of_keys) = (Vec::new(), Vec::new());
+        let (mut aggregates, mut of_aggregates) = (Vec::new(), Vec::new());
+        for (at, &id) in row.iter().enumerate().filter(|(_, id)| columns.contains(id)) {
+            let (known, value) = (self.column(id), Expression::Column(at));
+            let least = least_text(&known, value.clone());
+            let collation = known.collation.0;
+            keys.push(folded(Typed { value, ..known }, collation));
+            of_keys.push(if least.is_some() { self.new_hidden(Class::Text) } else { id });
+            of_aggregates.extend(least.is_some().then_some(id));
+            aggregates.extend(least);
+        }
+        of_keys.extend(of_aggregates);
+        Distinct { keys, aggregates, ids: of_keys }
     }
 }

@@ -8,7 +8,7 @@ use sqlite3_parser::ast::{self, FrameExclude, FrameMode, Over, Window};
 use vector::LogicalType;
 
 use super::aggregates::Call;
-use super::compare::folded;
+use super::compare::{folded, text_order};
 use super::frame::Frame;
 use super::kernels;
 use super::names::unquoted;
@@ -87,9 +87,10 @@ impl<'b> Planner<'b> {
         for argument in given.arguments.unwrap_or_default() {
             arguments.push(self.bind(argument, frame)?.plain());
         }
+        let by = arguments.first().map_or(Collation::Binary, |first| first.collation.0);
         let mut add = |planner: &mut Self, function, arguments: Vec<Expression>, result, class: Class| {
             let id = planner.new_hidden(class);
-            let own = WindowCall { function, arguments, order: TextOrder::Bytes, result };
+            let own = WindowCall { function, arguments, order: text_order(by), result };
             let (partition, order) = (partition.clone(), order.clone());
             terms.push(WindowTerm { partition, order, frame: shape, call: own, id });
             Expression::Column(id)
@@ -191,9 +192,6 @@ impl<'b> Planner<'b> {
                 Ok(Typed::new(rows, Class::Integer))
             }
             ("min" | "max", [value]) => {
-                if first_class == Class::Text && value.collation.0 != Collation::Binary {
-                    return Err(unsupported("min and max by another collation than BINARY"));
-                }
                 let function = if given.name == "min" { A::Min } else { A::Max };
                 let value = filtered(filter, value.value.clone(), logical);
                 let value = add(self, W::Aggregate(function), vec![value], logical, first_class.clone());
