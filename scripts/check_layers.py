@@ -36,7 +36,7 @@ FLOORS = {
     "crates/query/src": ("kernels", "expression", "plan", "pipeline", "row_container", "operators", "execution",
                          "explain"),
     "crates/postgres/src": ("compat", "host", "convert", "uint8", "expressions", "options", "storage", "table_am",
-                            "planner", "scan", "vectorised", "verify"),
+                            "columnstore", "planner", "scan", "vectorised", "verify"),
     "crates/sqlite/src": ("api", "values", "declaration", "storage", "scan", "engine", "table", "sql", "transfer",
                           "functions"),
     "crates/postgres/src/storage": ("file", "catalog", "directory", "published", "decoding", "space", "change",

@@ -39,8 +39,7 @@ fi
 tests=
 if [[ " ${suites[*]} " == *"units "* ]]; then tests=tests; fi
 if [[ " ${suites[*]} " == *" sqlite"* ]]; then
-    say "building the extension for SQLite (dev profile)"
-    (cd "$ROOT" && cargo build --locked -p colonnade_sqlite)
+    if [ -z "${NO_BUILD:-}" ]; then "$ROOT/scripts/build-sqlite.sh"; fi
     "$ROOT/scripts/venv.sh" apsw tpchgen-cli duckdb
 fi
 for suite in "${suites[@]}"; do

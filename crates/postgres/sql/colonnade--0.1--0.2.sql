@@ -777,3 +777,11 @@ CREATE FUNCTION pg_catalog.generate_series(start engine.uint8, stop engine.uint8
 BEGIN ATOMIC SELECT engine.uint8(v) FROM pg_catalog.generate_series(engine.numeric(start), engine.numeric(stop), engine.numeric(step)) v; END;
 CREATE FUNCTION pg_catalog.generate_series(start engine.uint8, stop engine.uint8) RETURNS SETOF engine.uint8 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 1000
 BEGIN ATOMIC SELECT engine.uint8(v) FROM pg_catalog.generate_series(engine.numeric(start), engine.numeric(stop)) v; END;
+
+-- Columnstore indexes on heap tables.
+CREATE FUNCTION engine.columnstore_handler(internal) RETURNS index_am_handler LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'columnstore_handler';
+CREATE ACCESS METHOD columnstore TYPE INDEX HANDLER engine.columnstore_handler;
+COMMENT ON ACCESS METHOD columnstore IS 'columnar copy of a heap table, for scans';
+CREATE OPERATOR CLASS engine.columnstore_ops DEFAULT FOR TYPE anyelement USING columnstore AS STORAGE anyelement;
+CREATE FUNCTION engine.columnstore_refresh(index regclass) RETURNS bigint LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'colonnade_columnstore_refresh';
+COMMENT ON FUNCTION engine.columnstore_refresh(regclass) IS 'copies blocks of a table into its columnstore index that everybody sees and that it does not have; returns how many';

@@ -3,6 +3,7 @@
 #[cfg(not(panic = "unwind"))]
 compile_error!("colonnade must be built with panic = \"unwind\": a panic becomes an ERROR");
 
+pub mod columnstore;
 pub mod compat;
 pub mod convert;
 pub mod expressions;
@@ -52,6 +53,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         options::settings::register();
         storage::pending_rows::register_settings();
         table_am::packing::register_settings();
+        columnstore::register();
         options::settings::reserve_prefix();
     }
     storage::directory::register();

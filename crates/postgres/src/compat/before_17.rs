@@ -255,3 +255,9 @@ impl BlocksAhead {
     /// None: later versions have one.
     pub unsafe fn end(self) {}
 }
+
+/// Whether old snapshots raise errors instead of rows that were there (`old_snapshot_threshold`).
+pub fn snapshots_become_too_old() -> bool {
+    // SAFETY: a plain number of the server's.
+    unsafe { pg_sys::old_snapshot_threshold >= 0 }
+}

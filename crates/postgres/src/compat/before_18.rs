@@ -381,3 +381,12 @@ pub unsafe fn lock_for_session(tag: &pg_sys::LOCKTAG, mode: pg_sys::LOCKMODE) ->
     let got = unsafe { pg_sys::LockAcquireExtended(tag, mode, true, true, true, &raw mut own) };
     if got == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL { std::ptr::null_mut() } else { own }
 }
+
+/// An option of an access method: its name, its type, and where its value lies in the struct of all.
+pub const fn option(
+    name: &std::ffi::CStr,
+    opttype: pg_sys::relopt_type::Type,
+    offset: std::ffi::c_int,
+) -> pg_sys::relopt_parse_elt {
+    pg_sys::relopt_parse_elt { optname: name.as_ptr(), opttype, offset }
+}

@@ -273,3 +273,6 @@ pub unsafe fn range_of(
     // SAFETY: the caller's promise.
     unsafe { pg_sys::range_serialize(entry, lower, upper, false) }
 }
+
+/// 16 and later: an index may keep something of blocks, so that updates of its columns may be HOT.
+pub const fn is_summarizing(_routine: &mut pg_sys::IndexAmRoutine) {}

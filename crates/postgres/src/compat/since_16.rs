@@ -289,3 +289,9 @@ pub unsafe fn range_of(
     // SAFETY: the caller's promise.
     unsafe { pg_sys::range_serialize(entry, lower, upper, false, (*call).context) }
 }
+
+/// Notes that an index keeps something of blocks, not of rows: updates of its columns may be HOT all the
+/// same.
+pub fn is_summarizing(routine: &mut pg_sys::IndexAmRoutine) {
+    routine.amsummarizing = true;
+}

@@ -8,9 +8,10 @@
 //! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
 //!   `table_counts` (statistics), `identity` (users)
 //! - what the server does for us: `server_locks`, `give_way`, `predicate_locks`, `catalogs`, `relation_file`,
-//!   `wal`, `heap_rewrite`, `partition_pruning`, `replication_slots`, `server_statistics`, `timeouts`
+//!   `wal`, `generic_wal`, `heap_rewrite`, `partition_pruning`, `replication_slots`, `server_statistics`,
+//!   `timeouts`
 //! - nodes, rows and memory: `custom_node`, `slots`, `row_sort`, `memory`, `shared_memory`
-//! - without the server: `numbers`, `random`, `icu`, `worker` (threads)
+//! - without the server: `numbers`, `random`, `icu`, `worker` (threads); `test_stop` waits for tests
 //!
 //! Invariant: nothing here knows what a stripe is.
 
@@ -23,6 +24,7 @@ pub mod custom_node;
 pub mod error;
 pub mod fmgr;
 pub mod full_errors;
+pub mod generic_wal;
 pub mod give_way;
 pub mod guarded_run;
 pub mod heap_am;
@@ -48,6 +50,7 @@ pub mod shared_memory;
 pub mod slots;
 pub mod subtransaction;
 pub mod table_counts;
+pub mod test_stop;
 pub mod timeouts;
 pub mod tree;
 pub mod unguarded;

@@ -95,7 +95,8 @@ pub fn expect_ours(rel: Open, verb: &str) {
     }
 }
 
-fn check_maintainer(table: Oid) {
+/// Raises an ERROR unless the user may maintain the table.
+pub fn check_maintainer(table: Oid) {
     // SAFETY: catalog look-ups; the name is null for an OID that is no relation.
     unsafe {
         let name = pg_sys::get_rel_name(table);

@@ -28,7 +28,9 @@ mod schema;
 pub mod settings;
 mod statement;
 
-pub use access_method::{AccessMethod, is_our_relation, of as access_method_of, of_table, oids};
+pub use access_method::{
+    AccessMethod, is_our_relation, method_and_kind, of as access_method_of, of_table, oids,
+};
 pub use orderby::SortKey;
 
 use crate::host::relation::Open;

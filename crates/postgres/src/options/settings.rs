@@ -36,6 +36,8 @@ pub static SHOW_OPTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
 pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may hand parts of plans to the vectorised executor.
 pub static ENABLE_VECTORISED: GucSetting<bool> = GucSetting::<bool>::new(true);
+/// Whether the planner may read heap tables through their columnstore indexes.
+pub static ENABLE_COLUMNSTORE: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// The fewest rows of columnar tables below a part of a plan for which the vectorised executor is started.
 static VECTORISED_MIN_ROWS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 /// Most threads that work on one query, the backend's own among them.
@@ -139,6 +141,14 @@ pub unsafe fn register() {
         c"Enables the planner's use of the vectorised executor.",
         c"When off, everything above the scans of tables is run by the server's own executor.",
         &ENABLE_VECTORISED,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
+    GucRegistry::define_bool_guc(
+        c"colonnade.enable_columnstore_index",
+        c"Enables the planner's use of columnstore indexes.",
+        c"When off, tables that have one are read from the heap.",
+        &ENABLE_COLUMNSTORE,
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );

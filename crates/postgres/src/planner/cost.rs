@@ -47,6 +47,59 @@ pub struct Estimate {
     processor: f64,
 }
 
+/// What of a table is in stripes, and what in heap pages.
+pub struct Stored<'a> {
+    /// Rows in stripes, dead ones included.
+    rows: f64,
+    stripes: f64,
+    /// Their pages.
+    pages: f64,
+    /// The pages of the other rows.
+    heap_pages: f64,
+    layout: Layout,
+    /// Their statistics, if they are known.
+    outline: Option<&'a Outline>,
+}
+
+impl<'a> Stored<'a> {
+    /// Of a table with stripes of its own.
+    ///
+    /// # Safety
+    /// The planner's struct.
+    pub unsafe fn of_table(rel: *mut pg_sys::RelOptInfo, table: Open, outline: Option<&'a Outline>) -> Self {
+        let (stripes, pages, all_runs) = outline.map_or((0, 0.0, 0.0), pages_of);
+        Self {
+            rows: outline.map_or(0.0, |outline| outline.rows),
+            stripes: stripes as f64,
+            pages,
+            // SAFETY: the caller's promise.
+            heap_pages: (f64::from(unsafe { (*rel).pages }) - all_runs - 1.0).max(0.0),
+            layout: options::layout(table),
+            outline,
+        }
+    }
+
+    /// Of a heap table of which this share of blocks has copies in an index of so many pages.
+    ///
+    /// # Safety
+    /// The planner's struct.
+    pub unsafe fn of_copies(rel: *mut pg_sys::RelOptInfo, share: f64, pages: f64) -> Self {
+        // SAFETY: the caller's promise.
+        let (rows, blocks) = unsafe { ((*rel).tuples.max(0.0), f64::from((*rel).pages)) };
+        Self {
+            rows: rows * share,
+            stripes: (blocks * share / BLOCKS_OF_COPY).ceil(),
+            pages,
+            heap_pages: blocks * (1.0 - share),
+            layout: Layout::Columns,
+            outline: None,
+        }
+    }
+}
+
+/// Heap blocks of a copy in a columnstore index.
+const BLOCKS_OF_COPY: f64 = 2048.0;
+
 /// Estimates a scan of `rel` that looks at `attributes`.
 ///
 /// # Safety
@@ -55,7 +108,7 @@ pub unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     relation: Relation,
-    outline: Option<&Outline>,
+    of: &Stored<'_>,
     attributes: *mut pg_sys::Bitmapset,
 ) -> Estimate {
     // SAFETY: the caller's structs; settings of costs are plain globals.
@@ -64,7 +117,7 @@ pub unsafe fn estimate(
         pg_sys::get_tablespace_page_costs((*rel).reltablespace, &raw mut random_page, &raw mut page);
         let (columns, share) = width_share(relation, attributes);
         // Where rows lie in blocks, all pages are read.
-        let (share, value) = match options::layout(Open::of(relation)) {
+        let (share, value) = match of.layout {
             Layout::Columns => (share, VALUE),
             Layout::Blocks => (1.0, VALUE_IN_BLOCK),
         };
@@ -72,10 +125,10 @@ pub unsafe fn estimate(
         let Clauses { native, residual, exact } = clauses(rel);
         // Dead rows count: they are decoded with the others, or have to be looked up before their chunk is
         // left out.
-        let stored = outline.map_or(0.0, |outline| outline.rows);
+        let stored = of.rows;
         let cold = stored.min(tuples);
         let hot = tuples - cold;
-        let left = outline.map_or(1.0, |outline| remaining_share(root, outline, &native));
+        let left = of.outline.map_or(1.0, |outline| remaining_share(root, outline, &native));
         let read = stored * left;
         let filtered = match exact.is_null() {
             true => cold * left,
@@ -89,13 +142,11 @@ pub unsafe fn estimate(
         pg_sys::cost_qual_eval(&raw mut residual_cost, residual, root);
         pg_sys::cost_qual_eval(&raw mut exact_cost, exact, root);
         let values = read * native.len() as f64 + filtered * columns + (read - cold * left) * DEAD;
-        let (stripes, stripe_pages, all_runs) = outline.map_or((0, 0.0, 0.0), pages_of);
-        let hot_pages = (f64::from((*rel).pages) - all_runs - 1.0).max(0.0);
         Estimate {
             startup: residual_cost.startup
                 + exact_cost.startup
-                + stripes as f64 * STRIPE * pg_sys::cpu_tuple_cost,
-            disk: (stripe_pages * share * left + hot_pages) * page,
+                + of.stripes * STRIPE * pg_sys::cpu_tuple_cost,
+            disk: (of.pages * share * left + of.heap_pages) * page,
             processor: values * value * pg_sys::cpu_operator_cost
                 + filtered * (ROW * pg_sys::cpu_tuple_cost + residual_cost.per_tuple)
                 + hot * (pg_sys::cpu_tuple_cost + exact_cost.per_tuple + residual_cost.per_tuple),
@@ -144,7 +195,7 @@ unsafe fn clauses(rel: *mut pg_sys::RelOptInfo) -> Clauses {
     found
 }
 
-/// Sets the costs and rows of a path that `workers` share (0: serial).
+/// Sets the costs and rows of a path that `workers` share (0: serial), whatever is switched off.
 ///
 /// # Safety
 /// The path is a new one of ours.
@@ -166,9 +217,6 @@ pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers:
             + estimate.disk
             + estimate.processor / participants
             + path.rows * target.per_tuple;
-        if !pg_sys::enable_seqscan {
-            compat::switch_off(path);
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Planning: puts `Custom Scan (Colonnade)` among the server's paths.
 //!
-//! - `path_hook`: adds the path to each table of ours
+//! - `path_hook`: adds the path to each table of ours; `columnstore_path`: to heap tables with such an index
 //! - `cost`: prices it; `index_paths`: prices index and bitmap paths beside it
 //! - `plan`: turns the chosen path into a plan node
 //! - `template` and its helpers (`operand`, `constant`, `like`, `resolve`): translate WHERE clauses
@@ -9,6 +9,7 @@
 //! `scan` translates the clauses again, because a plan has them as the server's own expressions. So a
 //! plan can be copied, cached and shown like any other.
 
+pub mod columnstore_path;
 pub mod constant;
 pub mod cost;
 pub mod index_paths;

@@ -10,12 +10,15 @@
 //! - queries that look at xmin, cmin, xmax or cmax, which cold rows do not have
 //! - a unique index finds one row, or any index finds few rows
 //! - small tables whose rows are all hot
+//!
+//! A heap table with a columnstore index that has all wanted columns is offered a node that reads the index
+//! (`columnstore_path`). There the sequential scan stays on the list.
 
 use crate::compat;
 use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::{cost, index_paths, offered, plan};
+use super::{columnstore_path, cost, index_paths, offered, plan};
 use crate::host::full_errors;
 use crate::host::hooks::Chain;
 use crate::host::relation::{Open, has_attribute, with_table};
@@ -96,7 +99,7 @@ unsafe fn is_of_cursor(rel: *mut pg_sys::RelOptInfo) -> bool {
 ///
 /// # Safety
 /// The planner's own struct, of a base relation.
-unsafe fn attributes(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset {
+pub(super) unsafe fn attributes(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset {
     let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
     // SAFETY: both lists belong to the relation; pull_varattnos copies the set as it grows.
     unsafe {
@@ -121,6 +124,8 @@ unsafe fn offer(
         with_table((*rte).relid, pg_sys::NoLock, |table| {
             if options::is_our_relation(table) {
                 offer_columnar(root, rel, table.as_ptr());
+            } else {
+                columnstore_path::offer(root, rel, table);
             }
         });
     }
@@ -166,7 +171,8 @@ unsafe fn offer_columnar(
         if finds_few_rows(rel) {
             return;
         }
-        let estimate = cost::estimate(root, rel, relation, outline.as_deref(), attributes);
+        let stored = cost::Stored::of_table(rel, Open::of(relation), outline.as_deref());
+        let estimate = cost::estimate(root, rel, relation, &stored, attributes);
         add_paths(root, rel, &estimate, cold > 0.0, price_index_paths);
     }
 }
@@ -187,7 +193,7 @@ unsafe fn add_paths(
         let workers = drop_sequential_scan(&mut (*rel).partial_pathlist).map(|scan| scan.workers);
         let dropped = drop_sequential_scan(&mut (*rel).pathlist);
         let path = new_path(root, rel);
-        cost::price(path, estimate, 0);
+        price(path, estimate, 0);
         // The server has dropped index paths that cost more than its sequential scan, which does not count
         // dead rows in stripes. Our scan may cost more than these paths, so they are made again.
         if has_cold
@@ -206,8 +212,22 @@ unsafe fn add_paths(
             let path = new_path(root, rel);
             (*path).path.parallel_aware = true;
             (*path).path.parallel_workers = workers;
-            cost::price(path, estimate, workers);
+            price(path, estimate, workers);
             pg_sys::add_partial_path(rel, path.cast());
+        }
+    }
+}
+
+/// Prices a path that stands for the server's sequential scan.
+///
+/// # Safety
+/// A new path of ours.
+unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &cost::Estimate, workers: i32) {
+    // SAFETY: the caller's path; a plain global.
+    unsafe {
+        cost::price(path, estimate, workers);
+        if !pg_sys::enable_seqscan {
+            compat::switch_off(&mut (*path).path);
         }
     }
 }
@@ -238,7 +258,7 @@ unsafe fn ask_for_wanted_columns(rel: *mut pg_sys::RelOptInfo) {
 ///
 /// # Safety
 /// The planner's own struct.
-unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
+pub(super) unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
     // SAFETY: sizes are estimated before paths are made; the array has places for as many relations as it
     // says, some of them empty.
     unsafe {
@@ -253,7 +273,7 @@ unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
 ///
 /// # Safety
 /// The planner's own structs, of a base relation.
-unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
+pub(super) unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: the planner's own structs; the cast follows the tag.
     unsafe {
         let Some(path) = cheapest_free(rel).filter(|path| path.type_ == NodeTag::T_IndexPath) else {
@@ -275,7 +295,7 @@ unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOpt
 ///
 /// # Safety
 /// The planner's own struct, of a base relation.
-unsafe fn finds_few_rows(rel: *mut pg_sys::RelOptInfo) -> bool {
+pub(super) unsafe fn finds_few_rows(rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: the planner's own struct.
     unsafe { cheapest_free(rel) }.is_some_and(|path| {
         matches!(path.type_, NodeTag::T_IndexPath | NodeTag::T_BitmapHeapPath) && path.total_cost < LEAST_SCAN
@@ -286,7 +306,7 @@ unsafe fn finds_few_rows(rel: *mut pg_sys::RelOptInfo) -> bool {
 ///
 /// # Safety
 /// The planner's own struct, of a base relation, whose paths nobody changes for `'a`.
-unsafe fn cheapest_free<'a>(rel: *mut pg_sys::RelOptInfo) -> Option<Typed<'a, pg_sys::Path>> {
+pub(super) unsafe fn cheapest_free<'a>(rel: *mut pg_sys::RelOptInfo) -> Option<Typed<'a, pg_sys::Path>> {
     // SAFETY: the planner's own list of paths.
     let paths = unsafe { List::<Typed<'a, pg_sys::Path>>::new((*rel).pathlist) };
     paths.get(0).filter(|path| path.param_info.is_null())
@@ -296,7 +316,10 @@ unsafe fn cheapest_free<'a>(rel: *mut pg_sys::RelOptInfo) -> Option<Typed<'a, pg
 ///
 /// # Safety
 /// The planner's own structs, of a base relation.
-unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::CustomPath {
+pub(super) unsafe fn new_path(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+) -> *mut pg_sys::CustomPath {
     // SAFETY: a zeroed node is a valid start; every field the planner reads is set below.
     unsafe {
         let path = pg_sys::palloc0(size_of::<pg_sys::CustomPath>()).cast::<pg_sys::CustomPath>();

@@ -10,7 +10,8 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::clauses;
-use super::table::TableScan;
+use super::table::{Copies, TableScan};
+use crate::columnstore::cover::Counts;
 use crate::compat;
 use crate::host::relation::Open;
 use crate::planner::plan::reason_noted;
@@ -40,6 +41,9 @@ pub unsafe fn explain(
     unsafe {
         let custom = scan.custom;
         show_columns(scan, es);
+        if let Some(copies) = &scan.copies {
+            show_copies(copies, es);
+        }
         let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Chunk Filter", native);
         // The scan also evaluates conditions of the vectorised plan above.
@@ -103,6 +107,10 @@ unsafe fn show_conditions(
 
 /// How many stripes the constants in the conditions would leave now.
 unsafe fn show_estimate(scan: &TableScan, es: *mut pg_sys::ExplainState) {
+    // Which copies there are is known when the scan starts.
+    if scan.copies.is_some() {
+        return;
+    }
     let predicates = clauses::known_now(&scan.clauses);
     if predicates.is_empty() || scan.snapshot.is_null() {
         return;
@@ -137,7 +145,7 @@ unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut 
                 integer(es, c"Stripes Skipped by Sort", None, counters.stripes_skipped);
                 integer(es, c"Chunks Skipped by Sort", None, counters.chunks_skipped);
             }
-            integer(es, c"Hot Rows", None, scan.hot_rows);
+            integer(es, scan.hot_label(), None, scan.hot_rows);
             integer(es, c"Hot Rows Removed by Filter", None, scan.hot_filtered);
             integer(es, c"Rows from Statistics", None, counters.rows_known);
             integer(es, c"Bytes Read", Some(c"B"), counters.bytes_read);
@@ -153,13 +161,37 @@ unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut 
         }
         if scan.hot_rows > 0 {
             let (read, removed) = (scan.hot_rows, scan.hot_filtered);
-            text(es, c"Hot Rows", &format!("read {read}, removed {removed}"));
+            text(es, scan.hot_label(), &format!("read {read}, removed {removed}"));
         }
         if counters.rows_known > 0 {
             integer(es, c"Rows from Statistics", None, counters.rows_known);
         }
         let bytes = format!("read {}, decoded {}", size(counters.bytes_read), size(counters.bytes_decoded));
         text(es, c"Bytes", &bytes);
+    }
+}
+
+/// The columnstore index that is read, and how many blocks came from it and from the heap.
+unsafe fn show_copies(copies: &Copies, es: *mut pg_sys::ExplainState) {
+    // SAFETY: the index is open.
+    unsafe {
+        text(es, c"Columnstore", &Open::of(copies.index).name());
+        if !(*es).analyze {
+            return;
+        }
+        let Counts { clean, not_visible, not_copied } = copies.counts;
+        if (*es).format == pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            let loose = not_visible + not_copied;
+            let why = match loose {
+                0 => String::new(),
+                _ => format!(" (not all-visible {not_visible}, not copied {not_copied})"),
+            };
+            text(es, c"Blocks", &format!("from copies {clean}, from heap {loose}{why}"));
+        } else {
+            integer(es, c"Blocks from Copies", None, clean);
+            integer(es, c"Blocks not All-visible", None, not_visible);
+            integer(es, c"Blocks not Copied", None, not_copied);
+        }
     }
 }
 

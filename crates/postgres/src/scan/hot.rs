@@ -11,6 +11,7 @@ use pgrx::pg_sys::{
 use crate::host::relation::Open;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
+use crate::storage::file::hot_runs::Span;
 use crate::table_am::read::scan;
 
 /// An open scan of the table's hot rows.
@@ -40,6 +41,22 @@ impl Hot {
             let (stripes, dead) = scan::take_stripes(scan.cast());
             let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
             (Self { scan: scan.cast(), slot }, stripes, dead)
+        }
+    }
+
+    /// Opens a scan of these blocks of a heap table.
+    ///
+    /// # Safety
+    /// As `open`.
+    pub unsafe fn over(rel: Relation, snapshot: Snapshot, blocks: Vec<Span>) -> Self {
+        // SAFETY: as `open`; the access method's scan reads any heap pages.
+        unsafe {
+            let flags =
+                ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
+            let null = std::ptr::null_mut();
+            let scan = scan::begin(Open::of(rel), snapshot, 0, null, std::ptr::null_mut(), flags);
+            scan::only_blocks(scan, blocks);
+            Self { scan: scan.cast(), slot: pg_sys::table_slot_create(rel, std::ptr::null_mut()) }
         }
     }
 
@@ -75,13 +92,8 @@ impl Hot {
 
     #[inline]
     unsafe fn step(&self, slot: *mut TupleTableSlot, direction: pg_sys::ScanDirection::Type) -> bool {
-        // SAFETY: the scan and the slot are open; the routine is static.
-        unsafe {
-            match (*(*(*self.scan).rs_rd).rd_tableam).scan_getnextslot {
-                Some(step) => step(self.scan, direction, slot),
-                None => false,
-            }
-        }
+        // SAFETY: the scan and the slot are open, and the scan is one of ours, whatever the table is.
+        unsafe { scan::scan_getnextslot(self.scan, direction, slot) }
     }
 
     /// The slot that holds the row.
@@ -104,7 +116,7 @@ impl Hot {
         // SAFETY: the caller's promise.
         unsafe {
             pg_sys::ExecClearTuple(self.slot);
-            pg_sys::table_rescan(self.scan, std::ptr::null_mut());
+            scan::scan_rescan(self.scan, std::ptr::null_mut(), false, false, false, false);
         }
     }
 
@@ -116,7 +128,7 @@ impl Hot {
         // SAFETY: the caller's promise.
         unsafe {
             pg_sys::ExecDropSingleTupleTableSlot(self.slot);
-            pg_sys::table_endscan(self.scan);
+            scan::scan_end(self.scan);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A table's own stripes as a store that the engine's scan reads (`stripe::scan::Store`).
+//! Stripes on pages as a store that the engine's scan reads (`stripe::scan::Store`): a table's own, or those
+//! of its columnstore index.
 //!
 //! Made at the first row by `table`, from one look at the directory. Invariant: the relation stays open and
 //! the snapshot registered for as long as the store is used.
@@ -21,29 +22,37 @@ use crate::storage::file::codecs::ServerCodecs;
 use crate::storage::read::pages_ahead::PagesAhead;
 use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 
-/// The stripes of a table that a snapshot sees.
+/// Which rows of stripes a scan must not see.
+pub enum Out {
+    /// Those that are dead to the snapshot.
+    Dead(Tombstones),
+    /// Those that are read from the heap: ranges of row numbers, ascending.
+    Elsewhere(Vec<Range<u64>>),
+}
+
+/// Stripes that a snapshot sees.
 pub struct OwnStripes {
+    /// Whose pages they are on: the table, or its index.
     rel: Relation,
     entries: Vec<StripeEntry>,
-    /// Rows of them that are dead to the snapshot.
-    dead: RefCell<Tombstones>,
+    out: RefCell<Out>,
     ahead: PagesAhead,
 }
 
 impl OwnStripes {
-    /// These stripes of a table, and those of their rows that are dead.
+    /// These stripes of a relation, and those of their rows that are out.
     ///
     /// # Safety
-    /// `rel` stays open, and what `dead` was made of and `memory` alive, as long as this is used.
+    /// `rel` stays open, and what `out` was made of and `memory` alive, as long as this is used.
     pub unsafe fn new(
         rel: Relation,
         entries: Vec<StripeEntry>,
-        dead: Tombstones,
+        out: Out,
         memory: pg_sys::MemoryContext,
     ) -> Self {
         // SAFETY: the caller's promise.
         let ahead = PagesAhead::new(unsafe { Open::of(rel) }, memory);
-        Self { rel, entries, dead: RefCell::new(dead), ahead }
+        Self { rel, entries, out: RefCell::new(out), ahead }
     }
 
     /// How many stripes there are.
@@ -83,8 +92,13 @@ impl Store for OwnStripes {
     }
 
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
-        for &row in self.dead.borrow_mut().among(rows) {
-            out.row(row);
+        match &mut *self.out.borrow_mut() {
+            Out::Dead(dead) => dead.among(rows).iter().for_each(|&row| out.row(row)),
+            Out::Elsewhere(ranges) => {
+                let first = ranges.partition_point(|range| range.end <= rows.start);
+                let there = ranges.iter().skip(first).take_while(|range| range.start < rows.end);
+                there.for_each(|range| out.rows(range.clone()));
+            }
         }
     }
 

@@ -15,11 +15,14 @@ use super::clauses::{self, Clause};
 use super::datums::{Batch, ColumnData, Step};
 use super::hot::Hot;
 use super::session_counts;
-use super::store::OwnStripes;
+use super::store::{Out, OwnStripes};
+use crate::columnstore;
+use crate::columnstore::cover::{self, Counts};
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
 use crate::host::relation::{Open, has_attribute};
+use crate::planner::plan;
 use crate::table_am::read::own_writes;
 
 /// A column that the query looks at.
@@ -44,6 +47,8 @@ pub struct TableScan {
     pub custom: *mut pg_sys::CustomScanState,
     /// The table.
     pub rel: Relation,
+    /// The columnstore index that has copies of its blocks. None: the table has stripes of its own.
+    pub copies: Option<Copies>,
     /// What it sees.
     pub snapshot: pg_sys::Snapshot,
     /// Memory and slots for expressions.
@@ -74,6 +79,40 @@ pub struct TableScan {
     pub hot_filtered: u64,
     /// Rows of stripes that the server's statistics know of.
     rows_reported: u64,
+}
+
+/// The columnstore index that a scan of a heap table reads.
+pub struct Copies {
+    /// The index.
+    pub index: Relation,
+    /// Its columns, as zero-based attributes of the table.
+    attributes: Vec<usize>,
+    /// How many blocks were read from where, once the scan has started.
+    pub counts: Counts,
+}
+
+impl Copies {
+    /// Opens the index that a plan names.
+    ///
+    /// # Safety
+    /// The plan is a scan node of ours, whose table is locked.
+    unsafe fn open(plan: *mut pg_sys::CustomScan) -> Option<Self> {
+        // SAFETY: the caller's promise; the index is closed by `TableScan::close`, or after an ERROR by the
+        // server.
+        unsafe {
+            let index = plan::index_of(plan)?;
+            let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
+            if !columnstore::is_ours(Open::of(index)) {
+                error::internal("the plan's index is no columnstore index");
+            }
+            let attributes = columnstore::attributes(Open::of(index));
+            Some(Self { index, attributes, counts: Counts::default() })
+        }
+    }
+
+    fn place(&self, attribute: usize) -> Option<usize> {
+        self.attributes.iter().position(|&own| own == attribute)
+    }
 }
 
 /// Attributes that the parts of a plan mention.
@@ -117,6 +156,7 @@ impl TableScan {
             let scan = Self {
                 custom,
                 rel,
+                copies: Copies::open(plan),
                 snapshot: (*estate).es_snapshot,
                 econtext: (*custom).ss.ps.ps_ExprContext,
                 scan_slot,
@@ -157,21 +197,21 @@ impl TableScan {
             clauses::resolve_all(&mut self.clauses, self.econtext);
             if self.hot.is_none() {
                 let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
-                let (hot, entries, dead) = Hot::open(self.rel, self.snapshot, shared);
+                let (hot, stripes) = self.open(shared);
                 pg_sys::MemoryContextSwitchTo(previous);
                 self.hot = Some(hot);
-                self.stripes =
-                    Some(StripeScan::new(OwnStripes::new(self.rel, entries, dead, (*state).es_query_cxt)));
+                self.stripes = Some(StripeScan::new(stripes));
             }
-            let Some(stripes) = &mut self.stripes else { return };
             let column = |column: &Column| ScanColumn {
-                index: column.index,
+                index: self.place(column.index),
                 logical: column.logical,
                 wanted: column.in_rows || column.in_checks,
             };
             // Those of the plan first: what a chunk leaves to be checked is named by position.
-            let clauses = self.clauses.iter().map(Clause::for_scan).chain(narrowing).collect();
+            let clauses =
+                self.clauses.iter().map(|clause| self.renamed(clause.for_scan())).chain(narrowing).collect();
             let columns = self.columns.iter().map(column).collect();
+            let Some(stripes) = &mut self.stripes else { return };
             let plan = ChunkPlan::new(columns, clauses, derived, members, stripes.codecs());
             if let Err(problem) = stripes.start(Arc::new(plan)) {
                 self.raise(problem);
@@ -179,10 +219,49 @@ impl TableScan {
         }
     }
 
+    /// Opens what the rows come from. The current memory lives as long as the query.
+    unsafe fn open(&mut self, shared: ParallelTableScanDesc) -> (Hot, OwnStripes) {
+        // SAFETY: the caller's promise, that of `start`.
+        unsafe {
+            let memory = pg_sys::CurrentMemoryContext;
+            let Some(copies) = &mut self.copies else {
+                let (hot, entries, dead) = Hot::open(self.rel, self.snapshot, shared);
+                return (hot, OwnStripes::new(self.rel, entries, Out::Dead(dead), memory));
+            };
+            let uses_copies = cover::may_use_copies(self.snapshot);
+            let cover = cover::take(Open::of(copies.index), Open::of(self.rel), uses_copies);
+            copies.counts = cover.counts;
+            let stripes =
+                OwnStripes::new(copies.index, cover.stripes, Out::Elsewhere(cover.elsewhere), memory);
+            (Hot::over(self.rel, self.snapshot, cover.loose), stripes)
+        }
+    }
+
+    /// Where a stripe has an attribute of the table.
+    pub fn place(&self, attribute: usize) -> usize {
+        match &self.copies {
+            None => attribute,
+            Some(copies) => copies
+                .place(attribute)
+                .unwrap_or_else(|| error::internal("the plan reads a column that its index does not have")),
+        }
+    }
+
+    /// A condition on attributes of the table as one on columns of stripes.
+    fn renamed(&self, mut clause: ScanClause) -> ScanClause {
+        if self.copies.is_some() {
+            clause.predicate.rename(&|attribute| Some(self.place(attribute)));
+            for column in clause.columns.iter_mut().chain(&mut clause.reads) {
+                *column = self.place(*column);
+            }
+        }
+        clause
+    }
+
     /// Raises an error that was met in a stripe.
     pub fn raise(&self, problem: Located) -> ! {
-        // SAFETY: the scan holds the table open.
-        let rel = unsafe { Open::of(self.rel) };
+        // SAFETY: the scan holds the table and its index open.
+        let rel = unsafe { Open::of(self.copies.as_ref().map_or(self.rel, |copies| copies.index)) };
         error::raise_stripe(rel, problem.first_row, problem.error)
     }
 
@@ -227,6 +306,15 @@ impl TableScan {
             // SAFETY: the caller's promise.
             unsafe { hot.close() };
         }
+        if let Some(copies) = self.copies.take() {
+            // SAFETY: opened when the node began; the lock stays to the end of the transaction.
+            unsafe { pg_sys::index_close(copies.index, pg_sys::NoLock as i32) };
+        }
+    }
+
+    /// What EXPLAIN calls rows of heap pages.
+    pub const fn hot_label(&self) -> &'static std::ffi::CStr {
+        if self.copies.is_some() { c"Heap Rows" } else { c"Hot Rows" }
     }
 
     /// Tells the server's statistics about rows read since it was last called, as heap does.

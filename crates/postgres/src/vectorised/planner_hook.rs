@@ -14,6 +14,7 @@ use crate::host::full_errors;
 use crate::host::hooks::Chain;
 use crate::host::tree::{Expression, Plan};
 use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
+use crate::planner::columnstore_path::Planning;
 use crate::planner::offered::{OuterPlanning, offered};
 
 /// Plans that cost less than this are not made a second time.
@@ -48,9 +49,12 @@ unsafe extern "C-unwind" fn plan(
     let request = Request { query_string, cursor_options, bound_params };
     // SAFETY: the server's own structs, passed on as they came.
     unsafe {
-        full_errors::guarded(|| match ENABLE_VECTORISED.get() {
-            true => vectorised(parse, request),
-            false => serverside(parse, request),
+        full_errors::guarded(|| {
+            let _planning = Planning::begin(cursor_options);
+            match ENABLE_VECTORISED.get() {
+                true => vectorised(parse, request),
+                false => serverside(parse, request),
+            }
         })
     }
 }

@@ -134,8 +134,8 @@ impl VectorScan {
 
     /// Rows for which this is not TRUE need not come. Columns are positions in the batch.
     pub fn narrow(&mut self, predicate: Predicate) {
-        let columns = &self.table.columns;
-        self.request.narrow(predicate, &|at| columns.get(at).map(|column| column.index));
+        let table = &self.table;
+        self.request.narrow(predicate, &|at| table.columns.get(at).map(|column| table.place(column.index)));
     }
 
     /// The scan of the table.

@@ -187,7 +187,8 @@ pub fn storage_id(rel: Open) -> Option<u64> {
     Some(id)
 }
 
-fn new_storage_id() -> u64 {
+/// An id that was never used before.
+pub fn new_storage_id() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: fills exactly the bytes it is given.
     let ok = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
@@ -228,7 +229,7 @@ pub unsafe fn ensure(rel: Open) -> u64 {
                 let id = new_storage_id();
                 let header = Meta { storage_id: id, next_row: 0, swept: 0, swept_before: 0 }.header();
                 let mut vmbuffer: Buffer = 0;
-                pages::format_new(rel, buf, &mut vmbuffer, &header, &[], rel.needs_wal());
+                pages::format_new(rel, buf, Some(&mut vmbuffer), &header, &[], rel.needs_wal());
                 pg_sys::ReleaseBuffer(vmbuffer);
                 id
             }

@@ -50,6 +50,15 @@ impl PageOwner {
     }
 }
 
+/// Whose file a run is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileOf {
+    /// A table's, which has a visibility map.
+    Table,
+    /// An index's.
+    Index,
+}
+
 /// Heap tuples are in blocks below this one. From here on there are the virtual blocks of cold rows.
 pub const BLOCK_LIMIT: BlockNumber = 1 << 31;
 
@@ -74,11 +83,11 @@ unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
 }
 
 /// Formats and logs a page that is new or empty, pinned and exclusively locked, and sets its visibility-map
-/// bits. `vmbuffer` is kept from call to call. The caller releases it at the end.
+/// bits. `vmbuffer` is kept from call to call. The caller releases it at the end. An index has no map: None.
 pub unsafe fn format_new(
     rel: Open,
     buf: Buffer,
-    vmbuffer: &mut Buffer,
+    mut vmbuffer: Option<&mut Buffer>,
     header: &Header,
     payload: &[u8],
     logged: bool,
@@ -87,22 +96,26 @@ pub unsafe fn format_new(
     // critical section; inside are only plain stores and the server's own logging.
     unsafe {
         let block = pg_sys::BufferGetBlockNumber(buf);
-        pg_sys::visibilitymap_pin(rel.as_ptr(), block, vmbuffer);
+        if let Some(vmbuffer) = &mut vmbuffer {
+            pg_sys::visibilitymap_pin(rel.as_ptr(), block, *vmbuffer);
+        }
         critical::start();
         format(buffer::page(buf), header, payload);
         pg_sys::MarkBufferDirty(buf);
         if logged {
             pg_sys::log_newpage_buffer(buf, true);
         }
-        pg_sys::visibilitymap_set(
-            rel.as_ptr(),
-            block,
-            buf,
-            0,
-            *vmbuffer,
-            pg_sys::InvalidTransactionId,
-            (pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN) as u8,
-        );
+        if let Some(vmbuffer) = vmbuffer {
+            pg_sys::visibilitymap_set(
+                rel.as_ptr(),
+                block,
+                buf,
+                0,
+                *vmbuffer,
+                pg_sys::InvalidTransactionId,
+                (pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN) as u8,
+            );
+        }
         critical::end();
     }
 }
@@ -124,13 +137,13 @@ pub(super) unsafe fn rewrite_logged(rel: Open, buf: Buffer, header: &Header) {
     }
 }
 
-/// Writes `bytes` as a run of new stripe pages at the end of the file. The metapage exists
-/// (`metapage::ensure`). The pages mean nothing until a directory row names them; if none ever does, VACUUM
-/// gives them back.
+/// Writes `bytes` as a run of new stripe pages at the end of the file. Block 0 exists (`metapage::ensure` of
+/// a table). The pages mean nothing until a directory row names them; if none ever does, VACUUM gives them
+/// back.
 ///
 /// # Safety
 /// `rel` is locked with at least RowExclusiveLock.
-pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
+pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner, file: FileOf) -> BlockRun {
     // SAFETY: the lock is promised; the buffer protocol is described at the top.
     unsafe {
         let logged = rel.needs_wal();
@@ -143,7 +156,8 @@ pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun 
         for (number, payload) in bytes.chunks(PAYLOAD_BYTES).enumerate() {
             let Ok(page_number) = u32::try_from(number) else { error::internal("stripe has too many pages") };
             let buf = extend(rel, &mut run);
-            format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
+            let map = (file == FileOf::Table).then_some(&mut vmbuffer);
+            format_new(rel, buf, map, &Header::Stripe { owner, page_number }, payload, logged);
             buffer::unlock_release(buf);
             run.block_count = page_number + 1;
             if page_number % 256 == 255 {

@@ -16,7 +16,7 @@ use crate::host::predicate_locks;
 use crate::host::relation::Open;
 use crate::host::server_locks;
 use crate::storage::file::page_header::{Header, PAYLOAD_BYTES};
-use crate::storage::file::pages::{BLOCK_LIMIT, BlockRun, PageOwner, append_run, format_new};
+use crate::storage::file::pages::{BLOCK_LIMIT, BlockRun, FileOf, PageOwner, append_run, format_new};
 
 /// Writes `bytes` as a run of stripe pages. The metapage exists (`metapage::ensure`). The pages mean nothing
 /// until a directory row names them; if none ever does, VACUUM gives them back.
@@ -29,7 +29,7 @@ pub unsafe fn write_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
         predicate_locks::serializable_write(rel);
         let may_reuse = server_locks::holds_lock(rel.oid(), pg_sys::ShareUpdateExclusiveLock);
         let reused = if may_reuse { write_to_emptied(rel, bytes, owner, &(1..BLOCK_LIMIT)) } else { None };
-        reused.unwrap_or_else(|| append_run(rel, bytes, owner))
+        reused.unwrap_or_else(|| append_run(rel, bytes, owner, FileOf::Table))
     }
 }
 
@@ -57,7 +57,8 @@ pub unsafe fn write_to_emptied(
             // the free space map on a standby or after a crash.
             let bits = pg_sys::VISIBILITYMAP_VALID_BITS as u8;
             pg_sys::visibilitymap_clear(rel.as_ptr(), block, vmbuffer, bits);
-            format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
+            let header = Header::Stripe { owner, page_number };
+            format_new(rel, buf, Some(&mut vmbuffer), &header, payload, logged);
             buffer::unlock_release(buf);
             pg_sys::RecordPageWithFreeSpace(rel.as_ptr(), block, 0);
             written += 1;

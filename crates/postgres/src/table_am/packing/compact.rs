@@ -102,7 +102,7 @@ pub(super) unsafe fn widen(rel: Open) -> bool {
         let behind = end.unwrap_or(1)..u32::MAX;
         copy(rel, &entry, exclusion, |bytes, owner| {
             runs::write_to_emptied(rel, bytes, owner, &behind)
-                .or_else(|| Some(pages::append_run(rel, bytes, owner)))
+                .or_else(|| Some(pages::append_run(rel, bytes, owner, pages::FileOf::Table)))
         })
     }
 }

@@ -64,12 +64,11 @@ pub use settings::register_settings;
 pub use unsorted::among as unsorted;
 pub use unsorted_notice::tell as tell_of_unsorted;
 
-use std::ffi::c_int;
-
 use pgrx::pg_sys;
 
 use crate::host::identity::Identity;
 use crate::host::relation::Open;
+use crate::host::test_stop;
 use crate::options::{self, SortKey};
 use crate::storage::directory::StripeEntry;
 
@@ -146,25 +145,9 @@ pub unsafe fn look_soon(table: pg_sys::Oid) {
 /// Waits here for the advisory lock that `colonnade.packing_stop_at` speaks of, for tests of what others do
 /// meanwhile.
 unsafe fn stop_after(step: Step) {
-    /// Key of the advisory lock, as the function pg_advisory_lock(bigint) has it.
-    const KEY: u32 = 55_435;
-    if settings::stop_at() != step as i32 {
-        return;
-    }
-    let tag = pg_sys::LOCKTAG {
-        // SAFETY: a constant of the backend.
-        locktag_field1: unsafe { pg_sys::MyDatabaseId.into() },
-        locktag_field2: 0,
-        locktag_field3: KEY,
-        locktag_field4: 1,
-        locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
-        locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
-    };
-    // SAFETY: a lock of this transaction, given back at once.
-    unsafe {
-        let mode = pg_sys::ShareLock as c_int;
-        pg_sys::LockAcquire(&raw const tag, mode, false, false);
-        pg_sys::LockRelease(&raw const tag, mode, false);
+    if settings::stop_at() == step as i32 {
+        // SAFETY: movers hold no content lock between their steps.
+        unsafe { test_stop::wait(55_435) };
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Scan {
     /// The direction in which the inner scan may be asked directly for the next hot row. For any other
     /// direction `scan_steps` decides.
     pub(super) hot_direction: ScanDirection::Type,
+    /// The table is a heap (`only_blocks`), so nobody has moved rows of it.
+    is_heap: bool,
     /// Where a bitmap scan stands.
     pub(super) bitmap: compat::BitmapState,
     /// Everything else.
@@ -83,6 +85,15 @@ impl State {
 }
 
 impl Scan {
+    /// Whether the row in the slot, which heap has given, is one of the scan's.
+    #[inline]
+    pub(super) unsafe fn gives(scan: *mut Scan, slot: *mut TupleTableSlot) -> bool {
+        // SAFETY: the scan is open.
+        unsafe {
+            (*scan).is_heap || moved::is_there(Open::of((*scan).base.rs_rd), (*scan).base.rs_snapshot, slot)
+        }
+    }
+
     /// The owned state.
     pub unsafe fn state<'a>(scan: *mut Scan) -> &'a mut State {
         // SAFETY: made by scan_begin, dropped with the memory context; callbacks of one scan never overlap.
@@ -138,6 +149,18 @@ pub unsafe fn begin(
 pub unsafe fn hot_only(scan: TableScanDesc) {
     // SAFETY: scan is one of ours.
     unsafe { Scan::state(scan.cast()).hot_only = true }
+}
+
+/// Has the scan read these blocks, which are a heap's. Must be called before the first row.
+pub unsafe fn only_blocks(scan: *mut Scan, blocks: Vec<Span>) {
+    // SAFETY: scan is one of ours.
+    let state = unsafe {
+        (*scan).is_heap = true;
+        Scan::state(scan)
+    };
+    state.spans = blocks;
+    state.surveyed = true;
+    state.hot_only = true;
 }
 
 /// Surveys the table and hands the stripes and their dead rows to the caller. From here on the scan returns
@@ -324,7 +347,7 @@ pub unsafe extern "C-unwind" fn scan_getnextslot(
         while (*ours).hot_direction == direction
             && heap_direct!(scan_getnextslot((*ours).heap, direction, slot))
         {
-            if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
+            if Scan::gives(ours, slot) {
                 return true;
             }
         }

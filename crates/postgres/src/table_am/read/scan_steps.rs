@@ -10,8 +10,8 @@
 use pgrx::pg_sys::{self, HeapScanDescData, ItemPointerData, ScanDirection, TransactionId, TupleTableSlot};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
+use super::parallel;
 use super::scan::{Scan, State, cold_rows, count_row, survey};
-use super::{moved, parallel};
 use crate::compat;
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
@@ -107,8 +107,7 @@ unsafe fn next_hot(
         if !heap_guarded!(scan_getnextslot((*scan).heap, direction, slot)) {
             return Met::End;
         }
-        let (rel, snapshot) = (Open::of((*scan).base.rs_rd), (*scan).base.rs_snapshot);
-        let matches = in_range(state.range, (*slot).tts_tid) && moved::is_there(rel, snapshot, slot);
+        let matches = in_range(state.range, (*slot).tts_tid) && Scan::gives(scan, slot);
         if matches { Met::Row } else { Met::Other }
     }
 }

@@ -1,0 +1,47 @@
+//! The index access method `columnstore`: a columnar copy of a heap table, for scans.
+//!
+//! The heap stays the truth. The index holds copies of whole heap blocks, and a scan uses the copy of a block
+//! exactly where two looks, in this order, say so: the block is all-visible in the visibility map, and the
+//! index's map names the copy. All other blocks are read from the heap. `docs/internals/columnstore.md` has
+//! the proof.
+//!
+//! - `access_method`: the table of callbacks; `options`: what WITH takes
+//! - `layout`: metapage, root pages and region pages as bytes; `regions`: finding, making and changing them
+//! - `visibility`: the heap's visibility map, a region at a time
+//! - `insert`, `vacuum`: a block has changed, so its copy no longer counts
+//! - `copy`: heap blocks become a stripe; `refresh`: which blocks, and when the copy counts; `build`: CREATE
+//!   INDEX
+//! - `cover`: what of a table a scan reads from copies, and what from the heap
+//! - `stop`: where tests come in between
+//!
+//! Invariants: an entry of the map names a copy only while the copy has what a scan finds in the block's
+//! all-visible rows. Whoever adds a row, or takes one away, sets the entry to none before anybody can see the
+//! change in a block that is all-visible. The bytes of a copy never change.
+
+mod access_method;
+mod build;
+mod copy;
+pub mod cover;
+mod insert;
+mod layout;
+mod options;
+mod refresh;
+mod regions;
+mod stop;
+mod vacuum;
+mod visibility;
+
+pub use access_method::{attributes, is_ours, is_planned, oid};
+pub use regions::pages_and_blocks;
+
+/// Defines options and settings.
+///
+/// # Safety
+/// Runs once per process, while the library is loaded.
+pub unsafe fn register() {
+    // SAFETY: the caller's promise.
+    unsafe {
+        options::register();
+        stop::register();
+    }
+}

@@ -1,0 +1,260 @@
+//! Finding, making and changing the pages that say which blocks have copies.
+//!
+//! Places never change within one file. So a look-up takes a shared lock on each page that it goes through,
+//! one at a time, and the backend remembers the last region that it found (`Remembered`).
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer};
+
+use super::layout::{self, Kind, PLACES, PageBytes};
+use crate::host::relation::Open;
+use crate::host::relation_file;
+use crate::host::{buffer, error, generic_wal};
+use crate::storage::file::metapage;
+
+/// The metapage.
+const META: BlockNumber = 0;
+
+/// What the relation cache keeps for us of an index: the region that was found last. It is freed with the
+/// cache's entry.
+#[repr(C)]
+struct Remembered {
+    file_number: u32,
+    region: u32,
+    block: BlockNumber,
+}
+
+fn remembered(index: Open, region: u32) -> Option<BlockNumber> {
+    // SAFETY: an index of ours has there null or what `remember` has put there.
+    unsafe {
+        let known = (*index.as_ptr()).rd_amcache.cast::<Remembered>();
+        let file_number = relation_file::file_number(&relation_file::locator(index));
+        (!known.is_null() && (*known).file_number == file_number && (*known).region == region)
+            .then(|| (*known).block)
+    }
+}
+
+fn remember(index: Open, region: u32, block: BlockNumber) {
+    // SAFETY: the server frees rd_amcache, one chunk in CacheMemoryContext, when it rebuilds the entry.
+    unsafe {
+        if (*index.as_ptr()).rd_amcache.is_null() {
+            (*index.as_ptr()).rd_amcache =
+                pg_sys::MemoryContextAllocZero(pg_sys::CacheMemoryContext, size_of::<Remembered>());
+        }
+        let file_number = relation_file::file_number(&relation_file::locator(index));
+        *(*index.as_ptr()).rd_amcache.cast::<Remembered>() = Remembered { file_number, region, block };
+    }
+}
+
+/// Forgets what is remembered: the file was emptied in place.
+pub fn forget(index: Open) {
+    // SAFETY: see `remember`.
+    unsafe {
+        if !(*index.as_ptr()).rd_amcache.is_null() {
+            pg_sys::pfree((*index.as_ptr()).rd_amcache);
+            (*index.as_ptr()).rd_amcache = std::ptr::null_mut();
+        }
+    }
+}
+
+/// A region as it was at one moment.
+pub struct Region {
+    /// The file's storage id.
+    pub storage_id: u64,
+    page: Box<PageBytes>,
+}
+
+impl Region {
+    /// The entries of its blocks.
+    pub fn entries(&self) -> &[u8] {
+        layout::entries(self.page.as_slice())
+    }
+
+    /// The copy in a slot.
+    pub fn slot(&self, number: u8) -> layout::Slot {
+        layout::slot(self.page.as_slice(), number)
+    }
+}
+
+/// Makes the metapage, block 0 of an empty file.
+///
+/// # Safety
+/// The file is empty, and nobody else writes to it.
+pub unsafe fn create(index: Open) {
+    let id = metapage::new_storage_id();
+    // SAFETY: the caller's promise.
+    let block = unsafe { generic_wal::add_page(index, |page| layout::begin(page, Kind::Meta, id)) };
+    if block != META {
+        error::internal("the first block of an index is not block 0");
+    }
+}
+
+/// Raises the ERROR for a page that is not what it has to be.
+fn broken(index: Open, block: BlockNumber) -> ! {
+    error::raise(
+        error::PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
+        format!("invalid page in block {block} of index {}", index.quoted_name()),
+        "The page is not one that a columnstore index has there.",
+        "REINDEX the index.",
+    )
+}
+
+/// Looks at a page of this kind under its shared lock.
+fn look<T>(index: Open, block: BlockNumber, kind: Kind, look: impl FnOnce(&PageBytes) -> T) -> T {
+    // SAFETY: the page is looked at under pin and lock; `look` calls no server.
+    unsafe {
+        let buf = buffer::read(index, block, std::ptr::null_mut());
+        buffer::lock_shared(buf);
+        let page = &*buffer::page(buf).cast::<PageBytes>();
+        let found = layout::storage_id(page, kind).map(|_| look(page));
+        buffer::unlock_release(buf);
+        found.unwrap_or_else(|| broken(index, block))
+    }
+}
+
+/// Changes a page of this kind under its exclusive lock.
+///
+/// # Safety
+/// Whoever may change it holds what it takes to do so.
+unsafe fn edit(index: Open, block: BlockNumber, kind: Kind, edit: impl FnOnce(&mut PageBytes)) {
+    // SAFETY: the page is locked; `edit` calls no server.
+    unsafe {
+        let buf = buffer::read(index, block, std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        if layout::storage_id(&*buffer::page(buf).cast::<PageBytes>(), kind).is_none() {
+            broken(index, block);
+        }
+        generic_wal::change(index, buf, edit);
+        buffer::unlock_release(buf);
+    }
+}
+
+/// Where a region's page is. None: none of its blocks was ever copied.
+pub fn place(index: Open, region: u32) -> Option<BlockNumber> {
+    if let Some(block) = remembered(index, region) {
+        return Some(block);
+    }
+    let root = look(index, META, Kind::Meta, |page| layout::place(page, region / PLACES))?;
+    let block = look(index, root, Kind::Root, |page| layout::place(page, region % PLACES))?;
+    remember(index, region, block);
+    Some(block)
+}
+
+/// A region as it is now. None: none of its blocks was ever copied.
+pub fn load(index: Open, region: u32) -> Option<Region> {
+    let block = place(index, region)?;
+    let (found, storage_id, page) = look(index, block, Kind::Region, |page| {
+        let storage_id = layout::storage_id(page, Kind::Region).unwrap_or(0);
+        (layout::region(page), storage_id, Box::new(*page))
+    });
+    if found != region {
+        broken(index, block);
+    }
+    Some(Region { storage_id, page })
+}
+
+/// Makes a region's page if there is none. Returns its place.
+///
+/// # Safety
+/// No other session makes copies in this index.
+pub unsafe fn ensure(index: Open, region: u32) -> BlockNumber {
+    if let Some(block) = place(index, region) {
+        return block;
+    }
+    let at = region / PLACES;
+    // SAFETY: the caller's promise. A page is linked once it is there: a crash in between leaves it unused.
+    unsafe {
+        let (storage_id, root) = look(index, META, Kind::Meta, |page| {
+            (layout::storage_id(page, Kind::Meta), layout::place(page, at))
+        });
+        let storage_id = storage_id.unwrap_or(0);
+        let root = root.unwrap_or_else(|| {
+            let root = generic_wal::add_page(index, |page| layout::begin(page, Kind::Root, storage_id));
+            edit(index, META, Kind::Meta, |page| layout::set_place(page, at, root));
+            root
+        });
+        let block = generic_wal::add_page(index, |page| {
+            layout::begin(page, Kind::Region, storage_id);
+            layout::set_region(page, region);
+        });
+        edit(index, root, Kind::Root, |page| layout::set_place(page, region % PLACES, block));
+        block
+    }
+}
+
+/// Changes a region under its page's exclusive lock.
+///
+/// # Safety
+/// `place` is that of a region. The change is one that the rules of `columnstore` allow.
+pub unsafe fn change(index: Open, place: BlockNumber, change: impl FnOnce(&mut PageBytes)) {
+    // SAFETY: the caller's promise.
+    unsafe { edit(index, place, Kind::Region, change) }
+}
+
+/// A block of the heap is not what its copy says any more. Costs a look at a shared page where it has none.
+///
+/// # Safety
+/// The index is open and locked as for an insertion.
+pub unsafe fn clear(index: Open, block: BlockNumber) {
+    let (region, at) = (block / layout::REGION_BLOCKS, (block % layout::REGION_BLOCKS) as usize);
+    let Some(place) = place(index, region) else { return };
+    // SAFETY: the page is looked at and changed under its locks. Between the two somebody else may have
+    // cleared the entry, which is the same.
+    unsafe {
+        let buf: Buffer = buffer::read(index, place, std::ptr::null_mut());
+        buffer::lock_shared(buf);
+        let page = &*buffer::page(buf).cast::<PageBytes>();
+        let entry = layout::entry(page, at);
+        let is_right = layout::storage_id(page, Kind::Region).is_some() && layout::region(page) == region;
+        buffer::unlock(buf);
+        if !is_right {
+            pg_sys::ReleaseBuffer(buf);
+            broken(index, place);
+        }
+        if entry != 0 {
+            buffer::lock_exclusive(buf);
+            generic_wal::change(index, buf, |page| {
+                if let Some(entry) = layout::entries_mut(page).get_mut(at) {
+                    *entry = 0;
+                }
+            });
+            buffer::unlock(buf);
+        }
+        pg_sys::ReleaseBuffer(buf);
+    }
+}
+
+/// The file's storage id.
+pub fn storage_id(index: Open) -> u64 {
+    look(index, META, Kind::Meta, |page| layout::storage_id(page, Kind::Meta)).unwrap_or(0)
+}
+
+/// Takes the number of a new copy.
+///
+/// # Safety
+/// As `ensure`.
+pub unsafe fn take_copy_number(index: Open) -> u64 {
+    let mut number = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        edit(index, META, Kind::Meta, |page| {
+            number = layout::next_copy(page);
+            layout::set_next_copy(page, number.saturating_add(1));
+        });
+    }
+    number
+}
+
+/// Notes how many blocks have copies, for estimates.
+///
+/// # Safety
+/// As `ensure`.
+pub unsafe fn note_covered(index: Open, blocks: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { edit(index, META, Kind::Meta, |page| layout::set_covered(page, blocks)) }
+}
+
+/// Blocks of the index's file, and how many heap blocks had copies after the last refresh.
+pub fn pages_and_blocks(index: Open) -> (u32, u64) {
+    let blocks = index.block_count();
+    (blocks, if blocks == 0 { 0 } else { look(index, META, Kind::Meta, |page| layout::covered(page)) })
+}

@@ -1,0 +1,133 @@
+//! The heap's visibility map: reading it for many blocks at once, and setting bits that VACUUM would set.
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, TransactionId};
+
+use crate::host::buffer;
+use crate::host::relation::Open;
+
+/// Bits of a block in the map.
+const BITS: usize = 2;
+/// Heap blocks of a page of the map.
+const BLOCKS_PER_PAGE: u32 = (((buffer::PAGE_BYTES - buffer::PAGE_HEADER_BYTES) * 8) / BITS) as u32;
+
+/// Which of these blocks are all-visible now: one for each. The bits of one page of the map are read under
+/// its shared lock, so that all later looks at the index see what was done before they were set.
+///
+/// # Safety
+/// The heap is open and locked.
+pub unsafe fn visible(heap: Open, blocks: std::ops::Range<BlockNumber>) -> Vec<bool> {
+    let mut found = Vec::with_capacity((blocks.end - blocks.start) as usize);
+    let mut map: Buffer = 0;
+    let mut at = blocks.start;
+    // SAFETY: the map's page is read under pin and lock; a page has as many bits as it says.
+    unsafe {
+        while at < blocks.end {
+            let end = (at / BLOCKS_PER_PAGE + 1).saturating_mul(BLOCKS_PER_PAGE).min(blocks.end);
+            // Pins the map's page, if there is one.
+            pg_sys::visibilitymap_get_status(heap.as_ptr(), at, &raw mut map);
+            if map == 0 {
+                found.extend((at..end).map(|_| false));
+            } else {
+                buffer::lock_shared(map);
+                let bytes = buffer::bytes(buffer::page(map));
+                found.extend((at..end).map(|block| {
+                    let bit = (block % BLOCKS_PER_PAGE) as usize * BITS;
+                    let byte = bytes.get(buffer::PAGE_HEADER_BYTES + bit / 8).copied().unwrap_or(0);
+                    u32::from(byte >> (bit % 8)) & pg_sys::VISIBILITYMAP_ALL_VISIBLE != 0
+                }));
+                buffer::unlock(map);
+            }
+            at = end;
+        }
+        if map != 0 {
+            pg_sys::ReleaseBuffer(map);
+        }
+    }
+    found
+}
+
+/// What a heap block turned out to be.
+pub struct Settled {
+    /// All-visible, by the map and by the page.
+    pub visible: bool,
+    /// Live rows.
+    pub rows: u64,
+}
+
+/// Sets a block's bit if everything on it is visible to everybody, as VACUUM does where there is nothing to
+/// clean up. `oldest` is the horizon of the relation; `map` is kept from call to call.
+///
+/// # Safety
+/// The heap is locked so that no VACUUM runs.
+pub unsafe fn settle(heap: Open, block: BlockNumber, oldest: TransactionId, map: &mut Buffer) -> Settled {
+    // SAFETY: page and map are pinned, the page is locked; the server's own function logs the change.
+    unsafe {
+        pg_sys::visibilitymap_pin(heap.as_ptr(), block, map);
+        let buf = buffer::read(heap, block, std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        let head = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
+        let judged = judge(heap, block, buf, oldest);
+        let is_marked = u32::from((*head).pd_flags) & pg_sys::PD_ALL_VISIBLE != 0;
+        let bits = u32::from(pg_sys::visibilitymap_get_status(heap.as_ptr(), block, map));
+        let is_set = bits & pg_sys::VISIBILITYMAP_ALL_VISIBLE != 0;
+        let visible = match judged.newest {
+            _ if is_marked && is_set => true,
+            Some(newest) if (*head).pd_upper != 0 => {
+                (*head).pd_flags |= pg_sys::PD_ALL_VISIBLE as u16;
+                pg_sys::MarkBufferDirty(buf);
+                let all = pg_sys::VISIBILITYMAP_ALL_VISIBLE as u8;
+                pg_sys::visibilitymap_set(heap.as_ptr(), block, buf, 0, *map, newest, all);
+                true
+            }
+            _ => false,
+        };
+        buffer::unlock_release(buf);
+        Settled { visible, rows: judged.rows }
+    }
+}
+
+struct Judged {
+    /// Live rows, those of transactions that still run among them.
+    rows: u64,
+    /// The newest inserter, if all rows are visible to everybody and nothing is to be cleaned up.
+    newest: Option<TransactionId>,
+}
+
+unsafe fn judge(heap: Open, block: BlockNumber, buf: Buffer, oldest: TransactionId) -> Judged {
+    use pg_sys::HTSV_Result as H;
+    // SAFETY: the caller holds the page's lock; line pointers and tuples lie on the page.
+    unsafe {
+        let page = buffer::page(buf);
+        let mut newest = Some(pg_sys::InvalidTransactionId);
+        let mut rows = 0;
+        for offset in 1..=super::copy::line_pointers(page) {
+            let item = super::copy::line_pointer(page, offset);
+            match (*item).lp_flags() {
+                pg_sys::LP_UNUSED | pg_sys::LP_REDIRECT => continue,
+                pg_sys::LP_NORMAL => {}
+                _ => {
+                    newest = None;
+                    continue;
+                }
+            }
+            let mut tuple = super::copy::tuple(page, item, heap.oid());
+            tuple.t_self.ip_blkid.bi_hi = (block >> 16) as u16;
+            tuple.t_self.ip_blkid.bi_lo = (block & 0xffff) as u16;
+            tuple.t_self.ip_posid = offset;
+            let state = pg_sys::HeapTupleSatisfiesVacuum(&raw mut tuple, oldest, buf);
+            rows += u64::from(matches!(state, H::HEAPTUPLE_LIVE | H::HEAPTUPLE_INSERT_IN_PROGRESS));
+            let header = tuple.t_data;
+            let committed = u32::from((*header).t_infomask) & pg_sys::HEAP_XMIN_COMMITTED != 0;
+            newest = newest.filter(|_| state == H::HEAPTUPLE_LIVE && committed).and_then(|newest| {
+                let Some(inserter) = crate::host::heap_tuple::inserter(header) else { return Some(newest) };
+                if !pg_sys::TransactionIdPrecedes(inserter, oldest) {
+                    return None;
+                }
+                let is_newer =
+                    newest == pg_sys::InvalidTransactionId || pg_sys::TransactionIdPrecedes(newest, inserter);
+                Some(if is_newer { inserter } else { newest })
+            });
+        }
+        Judged { rows, newest }
+    }
+}
