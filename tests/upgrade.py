@@ -68,6 +68,7 @@ ROWS = "".join(f"SELECT '{name}', count(*), md5(string_agg(r::text, ',' ORDER BY
     SELECT proname, proacl FROM pg_proc WHERE pronamespace = 'engine'::regnamespace AND pronargs = 1 AND proname IN ('verify', 'storage_health', 'colcompress_repack') ORDER BY 1;
     SET ROLE upgrade_reader; SELECT count(*) FROM t; RESET ROLE"""
 ROWS_OF = "CREATE TABLE rows USING rowcompress AS SELECT g AS k FROM generate_series(1, 20000) g; {}; DROP TABLE rows"
+COPIED = "CREATE TABLE copied USING heap AS SELECT g AS k FROM generate_series(1, 20000) g; CREATE INDEX copy ON copied USING columnstore (k); {}; DROP TABLE copied"
 # A call of every function and view that a version has, by name. They leave the rows what they are.
 CALLS = {
     "colcompress_handler": "CREATE TABLE by_handler (k int) USING colcompress; DROP TABLE by_handler",
@@ -107,6 +108,11 @@ CALLS = {
     "row_number_to_tid": "SELECT engine.row_number_to_tid(0)", "ensure_am_depends_catalog": "SELECT engine.ensure_am_depends_catalog()",
     "storage_maintenance_stats": "SELECT total_units FROM engine.storage_maintenance_stats('t')",
     "storage_maintenance_recommendation": "SELECT count(*) FROM engine.storage_maintenance_recommendation('t')",
+    "columnstore_handler": COPIED.format("SELECT sum(k) FROM copied"),
+    "columnstore_refresh": COPIED.format("SELECT engine.columnstore_refresh('copy')"),
+    "columnstore_verify": COPIED.format("SELECT * FROM engine.columnstore_verify('copy')"),
+    "columnstore_figures": COPIED.format("SELECT heap_blocks > 0 FROM engine.columnstore_figures('copy'::regclass)"),
+    "columnstore_indexes": COPIED.format("SELECT index_name, copies FROM engine.columnstore_indexes"),
     # tests/uint8.py has the type's functions.
     "storage_maintenance_auto": "CALL engine.storage_maintenance_auto(dry_run => true)",
 }

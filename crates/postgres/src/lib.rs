@@ -27,8 +27,9 @@ pgrx::pg_module_magic!();
 ///
 /// If several of our functions are in one hook, the one that was installed last runs first. So they run in
 /// this order, and others' after them:
-/// - ProcessUtility: `table_am::utility_hook` (before a VACUUM, after who publishes), `options` (takes our
-///   options out of a statement), `storage::pending_rows` (ends its stripes);
+/// - ProcessUtility: `columnstore` (after a VACUUM), `table_am::utility_hook` (before a VACUUM, after who
+///   publishes), `options` (takes our options out of a statement), `storage::pending_rows` (ends its
+///   stripes);
 /// - planner: `vectorised` (looks at the plan that the others make), `options::hidden`;
 /// - set_rel_pathlist: `table_am::read::bitmap_paths` (takes paths out), then the others', `planner` (adds
 ///   ours);
@@ -72,6 +73,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         table_am::read::row_versions::register();
         table_am::hooks::install();
         table_am::packing::register_workers();
+        columnstore::install();
         expressions::user_functions::install();
         vectorised::planner_hook::install();
     }

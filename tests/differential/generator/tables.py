@@ -1,6 +1,7 @@
 """Generated tables: columns, rows, and how they come into heap and colcompress.
 
-Who calls it: the program, once a round. Every table exists in three schemas: `c` (colcompress), `h` (heap,
+Who calls it: the program, once a round. Every table exists in three schemas: `c` (colcompress, or heap with a
+columnstore index of all columns, some blocks of which changed after they were copied), `h` (heap,
 the same rows in the same physical order, so that "the first row of a group" means the same) and `b` (heap
 backward, which shows what depends on that order and so is no difference). Queries name no schema: the search
 path chooses.
@@ -102,8 +103,8 @@ def csv_field(value):
 class Builder:
     """Makes and loads the tables of one round through the sides' sessions."""
 
-    def __init__(self, rng, sides, folder, log):
-        self.rng, self.sides, self.folder, self.log = rng, sides, folder, log
+    def __init__(self, rng, sides, folder, log, store="colcompress"):
+        self.rng, self.sides, self.folder, self.log, self.store = rng, sides, folder, log, store
         self.files = 0
         self.collation = rng.choice(types.COLLATIONS)
 
@@ -122,10 +123,11 @@ class Builder:
         # The last columns may come later, by ADD COLUMN.
         late = [c for c in columns[3:] if rng.random() < 0.12]
         first = [c for c in columns if c not in late]
+        columnar_heap = columnar and self.store == "columnstore"
         options = self.options(first) if columnar else ""
         heads = ", ".join(f"{c.name} {c.sql}" for c in first)
         for side in ("c", "h"):
-            method = f"colcompress{options}" if columnar and side == "c" else "heap"
+            method = f"colcompress{options}" if columnar and side == "c" and not columnar_heap else "heap"
             self.run(side, f"CREATE TABLE {name} (id bigint NOT NULL, {heads}) USING {method}")
         indexes = [f"CREATE INDEX ON {name} (k)"] * (rng.random() < 0.25) + [f"ALTER TABLE {name} ADD PRIMARY KEY (id)"] * (rng.random() < 0.2)
         self.both(*indexes)
@@ -142,7 +144,9 @@ class Builder:
             self.add_column(name, present, waiting.pop())
         if rng.random() < 0.3:
             self.both(f"ALTER TABLE {name} ADD COLUMN gone int DEFAULT 3", f"ALTER TABLE {name} DROP COLUMN gone")
-        if columnar and rng.random() < 0.2:
+        if columnar_heap:
+            self.copy_blocks(name, present)
+        elif columnar and rng.random() < 0.2:
             self.run("c", f"SELECT engine.colcompress_merge('{name}')")
         present.sort(key=columns.index)
         ident = Column("id", INT8, rng)
@@ -151,6 +155,17 @@ class Builder:
         table = Table(name, [ident, *present], rows, columnar)
         self.align(table, indexes)
         return table
+
+    def copy_blocks(self, name, columns):
+        """An index of all columns; blocks that changed since, some copied anew; deleted rows come back."""
+        rng = self.rng
+        names = ["id", *(column.name for column in columns)]
+        rng.shuffle(names)
+        codec = rng.choice(("none", "lz4", "zstd"))
+        self.run("c", f"CREATE INDEX {name}_copy ON {name} USING columnstore ({', '.join(names)}) WITH (compression_type = {codec}, chunk_group_row_limit = 1000)")
+        for step in rng.sample((f"UPDATE {name} SET k = k WHERE id % 211 = 5", f"UPDATE {name} SET id = id WHERE id BETWEEN 20 AND 60", f"VACUUM {name}",
+                                f"SELECT engine.columnstore_refresh('{name}_copy')", f"VACUUM (INDEX_CLEANUP ON) {name}"), 4):
+            self.run("c", step)
 
     def options(self, columns):
         rng = self.rng
@@ -191,9 +206,13 @@ class Builder:
             differing = [(a, b) for a, b in zip(stored, wanted) if a != b][:3]
             raise AssertionError(f"table {name}: {len(stored)} rows in colcompress, {len(wanted)} in heap; first different: {differing}")
         heap = self.sides["h"]
-        # CREATE TABLE AS appends in order; INSERT would fill gaps of earlier pages.
+        # CREATE TABLE AS appends in order; INSERT would fill gaps of earlier pages. A columnstore index gives
+        # copied rows first: it is read as it will be.
         heap.run(f"DROP TABLE h.{name}")
+        if self.store == "columnstore":
+            heap.run("SET enable_seqscan = off; SET colonnade.vectorised_min_rows = 0")
         heap.run(f"CREATE TABLE h.{name} AS SELECT * FROM c.{name}")
+        heap.run("RESET enable_seqscan; RESET colonnade.vectorised_min_rows")
         for statement in indexes:
             heap.run(statement)
         heap.run(f"CREATE TABLE b.{name} AS SELECT * FROM h.{name} ORDER BY id DESC")

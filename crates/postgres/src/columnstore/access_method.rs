@@ -116,6 +116,11 @@ pub fn attributes(index: Open) -> Vec<usize> {
     }
 }
 
+/// The access method of a relation. Invalid if there is none of that number.
+pub fn method_of(relation: Oid) -> Oid {
+    tables::method_and_kind(relation).map_or(Oid::INVALID, |(method, _)| method)
+}
+
 /// The table of an index of ours. An ERROR if it is something else.
 pub fn table_of(index: Oid) -> Oid {
     // SAFETY: catalog look-ups.

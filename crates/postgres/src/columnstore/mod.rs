@@ -11,7 +11,9 @@
 //! - `insert`, `vacuum`: a block has changed, so its copy no longer counts
 //! - `copy`: heap blocks become a stripe; `refresh`: which blocks, and when the copy counts; `build`: CREATE
 //!   INDEX
+//! - `after_vacuum`: refreshes after VACUUM
 //! - `cover`: what of a table a scan reads from copies, and what from the heap
+//! - `verify`: copies held against the heap's rows; `report`: what the view shows
 //! - `stop`: where tests come in between
 //!
 //! Invariants: an entry of the map names a copy only while the copy has what a scan finds in the block's
@@ -19,6 +21,7 @@
 //! change in a block that is all-visible. The bytes of a copy never change.
 
 mod access_method;
+mod after_vacuum;
 mod build;
 mod copy;
 pub mod cover;
@@ -27,12 +30,23 @@ mod layout;
 mod options;
 mod refresh;
 mod regions;
+mod report;
 mod stop;
 mod vacuum;
+mod verify;
 mod visibility;
 
 pub use access_method::{attributes, is_ours, is_planned, oid};
 pub use regions::pages_and_blocks;
+
+/// Puts the hook of VACUUM in place.
+///
+/// # Safety
+/// Runs once per process, while the library is loaded.
+pub unsafe fn install() {
+    // SAFETY: the caller's promise.
+    unsafe { after_vacuum::install() }
+}
 
 /// Defines options and settings.
 ///

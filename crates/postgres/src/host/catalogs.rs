@@ -95,6 +95,31 @@ pub unsafe fn indexes_of(table: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> {
     found
 }
 
+/// All relations that use an access method.
+pub fn relations_of(method: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let lock = pg_sys::AccessShareLock as i32;
+    let mut key = pg_sys::ScanKeyData::default();
+    let mut found = Vec::new();
+    // SAFETY: a catalog, open while it is read; rows live until the next one.
+    unsafe {
+        let (column, strategy) = (pg_sys::Anum_pg_class_relam as i16, pg_sys::BTEqualStrategyNumber as u16);
+        pg_sys::ScanKeyInit(&raw mut key, column, strategy, pg_sys::F_OIDEQ.into(), method.into());
+        let catalog = pg_sys::table_open(pg_sys::RelationRelationId, lock);
+        let none = std::ptr::null_mut();
+        let scan = pg_sys::systable_beginscan(catalog, pg_sys::InvalidOid, false, none, 1, &raw mut key);
+        loop {
+            let tuple = pg_sys::systable_getnext(scan);
+            if tuple.is_null() {
+                break;
+            }
+            found.push((*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(tuple)).oid);
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(catalog, lock);
+    }
+    found
+}
+
 /// How many columns the partition key of a partition's table has. 0 if there is none any more.
 pub unsafe fn partition_key_columns(partition: pg_sys::Oid) -> i32 {
     unsafe extern "C-unwind" {

@@ -29,9 +29,22 @@ use crate::table_am::statements::publication;
 pub(in crate::table_am) unsafe fn before_vacuum(node: *mut pg_sys::Node) {
     // SAFETY: the caller's promise; the cast follows the tag.
     unsafe {
-        if (*node).type_ == NodeTag::T_VacuumStmt && will_vacuum(node.cast()) {
-            take_out(tables(node.cast()));
+        if let Some(mut tables) = vacuumed(node, || publication::all_tables()) {
+            tables.retain(|&table| options::is_columnar(table));
+            take_out(tables);
         }
+    }
+}
+
+/// The tables of a VACUUM, as far as the user may vacuum them: those that it names, or `all`. None if the
+/// statement is no VACUUM, or one that gives tables new files.
+///
+/// # Safety
+/// The node of a statement at the top level.
+pub unsafe fn vacuumed(node: *mut pg_sys::Node, all: impl FnOnce() -> Vec<Oid>) -> Option<Vec<Oid>> {
+    // SAFETY: the caller's promise; the cast follows the tag.
+    unsafe {
+        ((*node).type_ == NodeTag::T_VacuumStmt && will_vacuum(node.cast())).then(|| tables(node.cast(), all))
     }
 }
 
@@ -50,8 +63,8 @@ unsafe fn will_vacuum(statement: *mut VacuumStmt) -> bool {
     }
 }
 
-/// The columnar tables that the statement names, or all of the database, as far as the user may vacuum them.
-unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
+/// The tables that the statement names, or `all`, as far as the user may vacuum them.
+unsafe fn tables(statement: *mut VacuumStmt, all: impl FnOnce() -> Vec<Oid>) -> Vec<Oid> {
     // SAFETY: catalog look-ups. Names are looked up without a lock: what they stand for is asked again once
     // it is locked.
     unsafe {
@@ -72,12 +85,12 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
             }
         }
         if named.is_empty() {
-            found = publication::all_tables();
+            found = all();
         }
         let user = pg_sys::GetUserId();
         let is_database_owner = compat::owns_database(pg_sys::MyDatabaseId, user);
         found.retain(|&table| {
-            options::is_columnar(table) && (is_database_owner || compat::may_maintain(table, user))
+            table != Oid::INVALID && (is_database_owner || compat::may_maintain(table, user))
         });
         found
     }

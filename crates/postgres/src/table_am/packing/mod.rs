@@ -59,6 +59,7 @@ mod unsorted_notice;
 mod worker;
 
 pub(super) use dead_stripes::before_vacuum;
+pub use dead_stripes::vacuumed;
 pub use launcher::register as register_workers;
 pub use settings::register_settings;
 pub use unsorted::among as unsorted;

@@ -10,7 +10,7 @@
 
 use std::ptr::null_mut;
 
-use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
+use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use crate::host::catalogs;
 use crate::host::error;
@@ -357,34 +357,11 @@ pub unsafe fn all_tables() -> Vec<Oid> {
 
 /// OIDs of the tables and materialized views that use an access method.
 unsafe fn tables_of(method: Oid) -> Vec<Oid> {
-    let mut found = Vec::new();
-    // SAFETY: a plain catalog scan.
-    unsafe {
-        let catalog =
-            Open::of(pg_sys::table_open(pg_sys::RelationRelationId, pg_sys::AccessShareLock as i32));
-        let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyInit(
-            &raw mut key,
-            pg_sys::Anum_pg_class_relam as i16,
-            pg_sys::BTEqualStrategyNumber as u16,
-            pg_sys::F_OIDEQ.into(),
-            Datum::from(method),
-        );
-        let none = std::ptr::null_mut();
-        let scan =
-            pg_sys::systable_beginscan(catalog.as_ptr(), pg_sys::InvalidOid, false, none, 1, &raw mut key);
-        loop {
-            let tuple = pg_sys::systable_getnext(scan);
-            if tuple.is_null() {
-                break;
-            }
-            let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>();
-            if [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&((*form).relkind as u8)) {
-                found.push((*form).oid);
-            }
-        }
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog.as_ptr(), pg_sys::NoLock as i32);
-    }
+    let mut found = catalogs::relations_of(method);
+    found.retain(|&table| {
+        // SAFETY: a catalog look-up.
+        let kind = unsafe { pg_sys::get_rel_relkind(table) } as u8;
+        kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW
+    });
     found
 }

@@ -1,0 +1,229 @@
+"""kill -9 while a heap table with columnstore indexes is changed, vacuumed, refreshed and asked, and a
+standby beside it: every answer is the heap's in the same snapshot, on the server, after each crash, on the
+standby and after its promotion; `engine.columnstore_verify` finds nothing.
+
+Writers insert, update, delete and roll back; some transactions are prepared. Two maintainers VACUUM and
+refresh. Readers ask at REPEATABLE READ, with copies and without, in one transaction.
+"""
+
+import os
+import random
+import re
+import threading
+import time
+
+from harness.checks import Checks
+from harness.session import SqlError
+from harness.standby import make_standby, promote, wait_for_replay
+
+LONG = os.environ.get("COLONNADE_LONG") == "1"
+ROUNDS = int(os.environ.get("CYCLES") or (100 if LONG else 3))
+SECONDS = 3 if LONG else 2
+WRITERS = 3
+ROWS = 30_000
+SEED = int(os.environ.get("COLONNADE_SEED", time.time()))
+CHECKS = Checks("columnstore", SEED)
+
+SETUP = [
+    "CREATE TABLE t (id bigint PRIMARY KEY, k int, name text, amount numeric(12,2), filler text) WITH (fillfactor = 80, autovacuum_enabled = off)",
+    f"INSERT INTO t SELECT g, g % 97, 'name ' || g % 1000, g / 3.0, repeat('f', 60) FROM generate_series(1, {ROWS}) g",
+    "CREATE INDEX all_of_it ON t USING columnstore (id, k, name, amount)",
+    "CREATE INDEX narrow ON t USING columnstore (k, amount) WITH (compression_type = lz4)",
+]
+QUESTIONS = (
+    "SELECT count(*), sum(id), sum(k), max(name), sum(amount) FROM t",
+    "SELECT k, count(*), sum(amount) FROM t GROUP BY k",
+    "SELECT id, name FROM t WHERE k = 13 AND amount > 100",
+    "SELECT count(*), min(amount), max(amount) FROM t WHERE k < 50",
+)
+ASK = "SELECT count(*) || ' ' || coalesce(sum(hashtextextended(r::text, 0)), 0) FROM ({}) r"
+VERIFY = "SELECT coalesce(string_agg(i || ' block ' || block || ': ' || detail, E'\\n'), '') FROM (SELECT 'all_of_it' AS i, * FROM engine.columnstore_verify('all_of_it') UNION ALL SELECT 'narrow', * FROM engine.columnstore_verify('narrow')) v"
+
+
+class Worker(threading.Thread):
+    """Does steps until it is told to stop or the server is gone."""
+
+    def __init__(self, server, stop, seed):
+        super().__init__(daemon=True)
+        self.server, self.stop, self.chance, self.problem, self.done = server, stop, random.Random(seed), None, 0
+
+    def run(self):
+        session = None
+        try:
+            session = self.server.session("crash")
+            self.begin(session)
+            while not self.stop.is_set() and self.problem is None:
+                self.step(session)
+                self.done += 1
+        except (SqlError, OSError, ValueError) as error:
+            self.problem = error
+        finally:
+            if session is not None:
+                session.close()
+
+    def begin(self, session):
+        pass
+
+
+class Writer(Worker):
+    def step(self, session):
+        chance = self.chance
+        first = chance.randrange(1, ROWS * 2)
+        session.run("BEGIN")
+        try:
+            kind = chance.random()
+            if kind < 0.3:
+                session.run(f"UPDATE t SET k = k + 1, amount = amount + 1 WHERE id BETWEEN {first} AND {first + chance.randrange(40)}")
+            elif kind < 0.45:
+                session.run(f"UPDATE t SET filler = filler || 'x' WHERE id BETWEEN {first} AND {first + 5}")
+            elif kind < 0.65:
+                session.run(f"DELETE FROM t WHERE id BETWEEN {first} AND {first + chance.randrange(60)}")
+            elif kind < 0.9:
+                session.run(f"INSERT INTO t SELECT g, g % 97, 'new ' || g % 1000, g, 'f' FROM generate_series({first}, {first + chance.randrange(60)}) g ON CONFLICT DO NOTHING")
+            else:
+                session.run("SAVEPOINT s")
+                session.run(f"DELETE FROM t WHERE id BETWEEN {first} AND {first + 500}")
+                session.run("ROLLBACK TO s")
+                session.run(f"INSERT INTO t VALUES ({first}, 1, 'one', 1, 'f') ON CONFLICT (id) DO UPDATE SET k = excluded.k")
+            name = f"p{first}"
+            if chance.random() < 0.1:
+                session.run(f"PREPARE TRANSACTION '{name}'")
+                session.run(f"{chance.choice(('COMMIT', 'ROLLBACK'))} PREPARED '{name}'")
+            else:
+                session.run(chance.choice(("COMMIT", "COMMIT", "COMMIT", "ROLLBACK")))
+        except SqlError as error:
+            if not re.search("40P01|40001|23505", str(error)):
+                raise
+            session.run("ROLLBACK")
+
+
+class Maintainer(Worker):
+    def step(self, session):
+        session.run(self.chance.choice(("VACUUM (INDEX_CLEANUP ON) t", "VACUUM t", "SELECT engine.columnstore_refresh('all_of_it')", "SELECT engine.columnstore_refresh('narrow')",
+                                        "VACUUM (TRUNCATE ON) t")))
+
+
+def compare(session, questions):
+    """Asks in one snapshot, with copies and without: where the answers differ."""
+    session.run("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    try:
+        for question in questions:
+            answers = []
+            for setting in ("on", "off"):
+                session.run(f"SET LOCAL colonnade.enable_columnstore_index = {setting}")
+                answers.append(session.value(ASK.format(question)))
+            if answers[0] != answers[1]:
+                return f"{question}: {answers[0]} with copies, {answers[1]} without"
+    finally:
+        session.run("COMMIT")
+    return None
+
+
+class Reader(Worker):
+    def begin(self, session):
+        session.run("SET enable_seqscan = off")
+
+    def step(self, session):
+        self.problem = compare(session, self.chance.sample(QUESTIONS, 2))
+
+
+def expect(workers, killed):
+    for problem in [worker.problem for worker in workers if worker.problem]:
+        gone = isinstance(problem, (OSError, ValueError)) or re.search("session ended|connection|terminat|closed", str(problem))
+        assert killed and gone, f"{problem}"
+
+
+def check(server):
+    session = server.session("crash")
+    try:
+        session.run("SET enable_seqscan = off")
+        differs = compare(session, QUESTIONS)
+        assert differs is None, differs
+        faults = session.value(VERIFY)
+        assert not faults, f"engine.columnstore_verify finds {faults[:500]}"
+    finally:
+        session.close()
+
+
+def work(server, number, kinds):
+    stop = threading.Event()
+    workers = [kind(server, stop, SEED + number * 20 + at) for at, kind in enumerate(kinds)]
+    for worker in workers:
+        worker.start()
+    time.sleep(SECONDS)
+    return stop, workers
+
+
+def end(stop, workers):
+    stop.set()
+    for worker in workers:
+        worker.join(60)
+
+
+KINDS = [Writer] * WRITERS + [Maintainer] * 2 + [Reader] * 2
+
+
+def crash(server, number, tell):
+    stop, workers = work(server, number, KINDS)
+    server.kill9()
+    end(stop, workers)
+    expect(workers, killed=True)
+    for kind in (Writer, Maintainer, Reader):
+        assert sum(worker.done for worker in workers if isinstance(worker, kind)) > 2, f"the premise: each {kind.__name__} has done something"
+    server.start()
+    for prepared in server.sql("SELECT gid FROM pg_prepared_xacts", "crash").split():
+        server.sql(f"ROLLBACK PREPARED '{prepared}'", "crash")
+    check(server)
+    server.sql("VACUUM (INDEX_CLEANUP ON) t", "crash")
+    check(server)
+    clean = int(server.sql("SELECT sum(clean_blocks) FROM engine.columnstore_indexes", "crash"))
+    assert clean > 500, f"the premise: {clean} blocks are read from copies after VACUUM"
+    tell(f"{sum(worker.done for worker in workers)} steps, {clean} clean blocks")
+
+
+def standby(server, tell):
+    copy = make_standby(server)
+    try:
+        stop, workers = work(server, ROUNDS, KINDS)
+        own = threading.Event()
+        readers = [Reader(copy, own, SEED + 1000 + at) for at in range(2)]
+        for reader in readers:
+            reader.start()
+        time.sleep(SECONDS)
+        end(stop, workers)
+        end(own, readers)
+        expect(workers, killed=False)
+        for reader in readers:
+            # A query in the way of replay is cancelled, never wrong.
+            assert reader.problem is None or "conflict with recovery" in str(reader.problem), f"on the standby: {reader.problem}"
+        wait_for_replay(server, copy)
+        check(copy)
+        promote(copy)
+        check(copy)
+        copy.sql("VACUUM (INDEX_CLEANUP ON) t", "crash")
+        check(copy)
+        tell(f"{sum(worker.done for worker in workers)} steps, {sum(reader.done for reader in readers)} questions on the standby")
+    finally:
+        copy.stop("immediate")
+
+
+def main():
+    with CHECKS.server({"wal_level": "replica", "max_wal_senders": "5", "wal_keep_size": "1GB", "max_prepared_transactions": "10", "deadlock_timeout": "50ms",
+                        "max_standby_streaming_delay": "1s", "autovacuum": "off"}) as server:
+        server.create_database("crash")
+        for statement in SETUP:
+            server.sql(statement, "crash")
+        clean = int(server.sql("SELECT sum(clean_blocks) FROM engine.columnstore_indexes", "crash"))
+        assert clean > 500, f"the premise: {clean} blocks are read from copies"
+        for number in range(ROUNDS):
+            with CHECKS.part(f"round {number}") as tell:
+                crash(server, number, tell)
+            if not server.running():
+                break
+        with CHECKS.part("standby") as tell:
+            standby(server, tell)
+    return CHECKS.status()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
