@@ -5,7 +5,7 @@
 //! index's map names the copy. All other blocks are read from the heap. `docs/internals/columnstore.md` has
 //! the proof.
 //!
-//! - `access_method`: the table of callbacks; `options`: what WITH takes
+//! - `access_method`: the table of callbacks; `options`: what WITH takes; `indexed`: which tables have one
 //! - `layout`: metapage, root pages and region pages as bytes; `regions`: finding, making and changing them
 //! - `visibility`: the heap's visibility map, a region at a time
 //! - `insert`, `vacuum`: a block has changed, so its copy no longer counts
@@ -25,6 +25,7 @@ mod after_vacuum;
 mod build;
 mod copy;
 pub mod cover;
+mod indexed;
 mod insert;
 mod layout;
 mod options;
@@ -36,7 +37,8 @@ mod vacuum;
 mod verify;
 mod visibility;
 
-pub use access_method::{attributes, is_ours, is_planned, oid};
+pub use access_method::{attributes, is_ours, is_planned};
+pub use indexed::has_index;
 pub use regions::pages_and_blocks;
 
 /// Puts the hook of VACUUM in place.

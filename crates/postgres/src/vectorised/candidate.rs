@@ -9,7 +9,7 @@ use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, Query};
 
 use crate::columnstore;
-use crate::host::relation::{Open, with_table};
+use crate::host::relation::with_table;
 use crate::options;
 use crate::options::settings::ENABLE_COLUMNSTORE;
 
@@ -104,19 +104,6 @@ unsafe fn is_small(query: *mut Query) -> bool {
 /// What the server takes the blocks of a smaller table for until it was vacuumed.
 const FEWEST_BLOCKS: u32 = 10;
 
-/// Whether a table has a columnstore index.
-fn has_copies(table: Open) -> bool {
-    if !ENABLE_COLUMNSTORE.get() || !table.may_have_indexes() {
-        return false;
-    }
-    let ours = columnstore::oid();
-    ours != pg_sys::Oid::INVALID
-        && table
-            .indexes()
-            .into_iter()
-            .any(|index| options::method_and_kind(index).is_some_and(|(method, _)| method == ours))
-}
-
 /// Whether an entry of a range table is columnar, or may have columnar children, or reads such.
 ///
 /// # Safety
@@ -132,7 +119,7 @@ unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
                     with_table(entry.relid, pg_sys::NoLock, |table| {
                         (options::is_our_relation(table) && !table.has_no_file_here())
                             || (entry.inh && (*table.form()).relhassubclass)
-                            || has_copies(table)
+                            || (ENABLE_COLUMNSTORE.get() && columnstore::has_index(table))
                     })
                 }
                 _ => false,
