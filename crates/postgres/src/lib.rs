@@ -27,9 +27,8 @@ pgrx::pg_module_magic!();
 ///
 /// If several of our functions are in one hook, the one that was installed last runs first. So they run in
 /// this order, and others' after them:
-/// - ProcessUtility: `columnstore` (after a VACUUM), `table_am::utility_hook` (before a VACUUM, after who
-///   publishes), `options` (takes our options out of a statement), `storage::pending_rows` (ends its
-///   stripes);
+/// - ProcessUtility: `table_am::utility_hook` (before and after a VACUUM, after who publishes), `options`
+///   (takes our options out of a statement), `storage::pending_rows` (ends its stripes);
 /// - planner: `vectorised` (looks at the plan that the others make), `options::hidden`;
 /// - set_rel_pathlist: `table_am::read::bitmap_paths` (takes paths out), then the others', `planner` (adds
 ///   ours);
@@ -71,9 +70,8 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         storage::catalog::generation::install();
         storage::change::delete_bitmap::register();
         table_am::read::row_versions::register();
-        table_am::hooks::install();
+        table_am::hooks::install(columnstore::after_vacuum);
         table_am::packing::register_workers();
-        columnstore::install();
         expressions::user_functions::install();
         vectorised::planner_hook::install();
     }

@@ -7,54 +7,20 @@
 //! Invariants: nobody is waited for: a table or index that cannot be locked at once is left alone. A user
 //! refreshes only what the user may vacuum.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
-use pgrx::pg_sys::{self, Oid, PlannedStmt};
+use pgrx::pg_sys::{self, Oid};
 
 use super::{access_method, refresh};
 use crate::host::catalogs;
-use crate::host::hooks::Chain;
 use crate::host::relation::{with_index, with_table};
-use crate::host::unguarded::{self, guarded};
 use crate::table_am::packing;
 
-static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
-
-/// Puts the hook in front of those already there.
+/// Refreshes the indexes of the tables of a VACUUM that has ended.
 ///
 /// # Safety
-/// Called once, from `_PG_init`.
-pub unsafe fn install() {
-    // SAFETY: the caller's promise.
-    unsafe { NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility)) }
-}
-
-#[allow(clippy::too_many_arguments, reason = "the server's signature")]
-unsafe extern "C-unwind" fn utility(
-    statement: *mut PlannedStmt,
-    query: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    dest: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing. The statement
-    // outlives the transactions of VACUUM.
-    unsafe {
-        let next = NEXT.next().unwrap_or(unguarded::standard_ProcessUtility);
-        next(statement, query, read_only_tree, context, params, environment, dest, completion);
-        if context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL
-            && (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_VacuumStmt
-        {
-            guarded(|| refresh_all((*statement).utilityStmt));
-        }
-    }
-}
-
-/// Refreshes the indexes of the tables of a VACUUM that has ended.
-unsafe fn refresh_all(node: *mut pg_sys::Node) {
+/// The node of a VACUUM or ANALYZE at the top level; called under guard.
+pub unsafe fn refresh_all(node: *mut pg_sys::Node) {
     let method = access_method::oid();
     if method == Oid::INVALID {
         return;

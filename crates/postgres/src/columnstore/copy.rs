@@ -31,39 +31,17 @@ pub struct Copied {
     pub looked_at: usize,
 }
 
-/// How many line pointers a page has.
-///
-/// # Safety
-/// A heap page that is locked, or a copy of one.
-pub unsafe fn line_pointers(page: Page) -> u16 {
-    // SAFETY: the caller's promise.
-    let lower = usize::from(unsafe { (*page.cast::<pg_sys::PageHeaderData>()).pd_lower });
-    (lower.saturating_sub(buffer::PAGE_HEADER_BYTES) / size_of::<ItemIdData>()) as u16
-}
-
-/// A line pointer of a page.
-///
-/// # Safety
-/// As `line_pointers`; the page has it.
-pub unsafe fn line_pointer(page: Page, offset: u16) -> *mut ItemIdData {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let first = page.cast::<u8>().add(buffer::PAGE_HEADER_BYTES).cast::<ItemIdData>();
-        first.add(usize::from(offset).saturating_sub(1))
-    }
-}
-
 /// The tuple of a normal line pointer.
 ///
 /// # Safety
-/// As `line_pointer`.
+/// A heap page that is locked, or a copy of one, and a line pointer of it.
 pub unsafe fn tuple(page: Page, item: *mut ItemIdData, table: pg_sys::Oid) -> HeapTupleData {
     // SAFETY: a normal line pointer says where on its page the tuple lies.
     unsafe {
         HeapTupleData {
             t_len: (*item).lp_len(),
             t_tableOid: table,
-            t_data: page.cast::<u8>().add((*item).lp_off() as usize).cast(),
+            t_data: pg_sys::PageGetItem(page, item).cast(),
             ..Default::default()
         }
     }
@@ -100,8 +78,8 @@ unsafe fn bytes_outside(heap: Open, page: Page, values: &mut [Datum], nulls: &mu
     let mut bytes = 0;
     // SAFETY: as `copy`. The sizes of values are in the row.
     unsafe {
-        for offset in 1..=line_pointers(page) {
-            let item = line_pointer(page, offset);
+        for offset in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
+            let item = pg_sys::PageGetItemId(page, offset);
             if (*item).lp_flags() != pg_sys::LP_NORMAL {
                 continue;
             }
@@ -163,14 +141,14 @@ pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks:
             }
             let before = copied.rows;
             let mut redirected = Vec::new();
-            for offset in 1..=line_pointers(image) {
-                let item = line_pointer(image, offset);
+            for offset in 1..=pg_sys::PageGetMaxOffsetNumber(image) {
+                let item = pg_sys::PageGetItemId(image, offset);
                 if (*item).lp_flags() == pg_sys::LP_REDIRECT {
                     redirected.push(((*item).lp_off() as u16, offset));
                 }
             }
-            for offset in 1..=line_pointers(image) {
-                let item = line_pointer(image, offset);
+            for offset in 1..=pg_sys::PageGetMaxOffsetNumber(image) {
+                let item = pg_sys::PageGetItemId(image, offset);
                 if (*item).lp_flags() != pg_sys::LP_NORMAL {
                     continue;
                 }

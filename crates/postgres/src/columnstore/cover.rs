@@ -82,6 +82,8 @@ pub unsafe fn take(index: Open, heap: Open, uses_copies: bool) -> Cover {
             cover.judge(index, here, &visible, known.as_ref());
         }
     }
+    // Slots are in no order of their copies' numbers.
+    cover.elsewhere.sort_unstable_by_key(|rows| rows.start);
     cover
 }
 
@@ -133,7 +135,6 @@ impl Cover {
             }
             self.stripes.push(slot.stripe(region.storage_id, summary));
         }
-        self.elsewhere.sort_unstable_by_key(|rows| rows.start);
     }
 }
 

@@ -38,17 +38,9 @@ mod verify;
 mod visibility;
 
 pub use access_method::{attributes, is_ours, is_planned};
+pub use after_vacuum::refresh_all as after_vacuum;
 pub use indexed::has_index;
 pub use regions::pages_and_blocks;
-
-/// Puts the hook of VACUUM in place.
-///
-/// # Safety
-/// Runs once per process, while the library is loaded.
-pub unsafe fn install() {
-    // SAFETY: the caller's promise.
-    unsafe { after_vacuum::install() }
-}
 
 /// Defines options and settings.
 ///

@@ -18,9 +18,8 @@ use pgrx::pg_sys::{self, Buffer, Datum, FunctionCallInfo, Oid};
 use super::layout::{self, LISTED, PENDING, REGION_BLOCKS, SLOTS, Slot};
 use super::stop::{self, Step};
 use super::{access_method, copy, options, regions, visibility};
-use crate::host::fmgr::argument;
 use crate::host::relation::{Open, with_index, with_table};
-use crate::host::{error, memory};
+use crate::host::{error, fmgr, memory};
 use crate::options::maintenance;
 use crate::storage::file::pages::{self, PageOwner};
 
@@ -38,8 +37,8 @@ pub struct Done {
     pub copied: u64,
 }
 
-/// Copies what is all-visible and has no copy, region by region. `settles`: bits of the visibility map are
-/// set where VACUUM would set them, and live rows are counted.
+/// Copies what is all-visible and has no copy, region by region. Bits of the visibility map are set where
+/// VACUUM would set them, and live rows are counted.
 ///
 /// # Safety
 /// The table is locked so that no VACUUM runs, the index so that nobody else makes copies. A snapshot is
@@ -222,19 +221,15 @@ crate::sql_function!(pg_finfo_colonnade_columnstore_refresh);
 pub unsafe extern "C-unwind" fn colonnade_columnstore_refresh(call: FunctionCallInfo) -> Datum {
     // SAFETY: the server's call frame; the argument is an OID.
     unsafe {
-        let Some(index) = argument(call, 0).map(|value| Oid::from(value.value() as u32)) else {
-            return crate::host::fmgr::return_null(call);
+        let Some(index) = fmgr::argument(call, 0).map(|value| Oid::from(value.value() as u32)) else {
+            return fmgr::return_null(call);
         };
         let table = access_method::table_of(index);
-        let copied = with_maintained(table, |heap| {
+        maintenance::check_maintainer(table);
+        // As VACUUM locks it.
+        let copied = with_table(table, pg_sys::ShareUpdateExclusiveLock, |heap| {
             with_index(index, pg_sys::ShareUpdateExclusiveLock, |index| refresh(index, heap).copied)
         });
         Datum::from(copied)
     }
-}
-
-/// Opens a table as VACUUM locks it, if the user may maintain it.
-fn with_maintained<T>(table: Oid, work: impl FnOnce(Open) -> T) -> T {
-    maintenance::check_maintainer(table);
-    with_table(table, pg_sys::ShareUpdateExclusiveLock, work)
 }

@@ -2,8 +2,9 @@
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, TransactionId};
 
-use crate::host::buffer;
+use super::copy;
 use crate::host::relation::Open;
+use crate::host::{buffer, heap_tuple};
 
 /// Bits of a block in the map.
 const BITS: usize = 2;
@@ -100,8 +101,8 @@ unsafe fn judge(heap: Open, block: BlockNumber, buf: Buffer, oldest: Transaction
         let page = buffer::page(buf);
         let mut newest = Some(pg_sys::InvalidTransactionId);
         let mut rows = 0;
-        for offset in 1..=super::copy::line_pointers(page) {
-            let item = super::copy::line_pointer(page, offset);
+        for offset in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
+            let item = pg_sys::PageGetItemId(page, offset);
             match (*item).lp_flags() {
                 pg_sys::LP_UNUSED | pg_sys::LP_REDIRECT => continue,
                 pg_sys::LP_NORMAL => {}
@@ -110,7 +111,7 @@ unsafe fn judge(heap: Open, block: BlockNumber, buf: Buffer, oldest: Transaction
                     continue;
                 }
             }
-            let mut tuple = super::copy::tuple(page, item, heap.oid());
+            let mut tuple = copy::tuple(page, item, heap.oid());
             tuple.t_self.ip_blkid.bi_hi = (block >> 16) as u16;
             tuple.t_self.ip_blkid.bi_lo = (block & 0xffff) as u16;
             tuple.t_self.ip_posid = offset;
@@ -119,7 +120,7 @@ unsafe fn judge(heap: Open, block: BlockNumber, buf: Buffer, oldest: Transaction
             let header = tuple.t_data;
             let committed = u32::from((*header).t_infomask) & pg_sys::HEAP_XMIN_COMMITTED != 0;
             newest = newest.filter(|_| state == H::HEAPTUPLE_LIVE && committed).and_then(|newest| {
-                let Some(inserter) = crate::host::heap_tuple::inserter(header) else { return Some(newest) };
+                let Some(inserter) = heap_tuple::inserter(header) else { return Some(newest) };
                 if !pg_sys::TransactionIdPrecedes(inserter, oldest) {
                     return None;
                 }

@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 use super::{cost, offered, path_hook};
 use crate::columnstore;
 use crate::host::relation::{Open, has_attribute, with_index};
+use crate::host::tree::{List, Typed};
 use crate::options::settings::{ENABLE_COLUMNSTORE, vectorised_min_rows};
 
 thread_local! {
@@ -43,12 +44,10 @@ impl Drop for Planning {
 pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, table: Open) {
     // SAFETY: the planner's own structs; indexes that it knows are locked.
     unsafe {
-        let all = crate::host::tree::List::<crate::host::tree::Typed<'_, pg_sys::IndexOptInfo>>::new(
-            (*rel).indexlist,
-        );
-        if !all.iter().any(|index| columnstore::is_planned(&index))
-            || !ENABLE_COLUMNSTORE.get()
+        let all = List::<Typed<'_, pg_sys::IndexOptInfo>>::new((*rel).indexlist);
+        if !ENABLE_COLUMNSTORE.get()
             || OF_CURSOR.get()
+            || !all.iter().any(|index| columnstore::is_planned(&index))
             || path_hook::rows_of_all(root) < vectorised_min_rows()
         {
             return;

@@ -14,6 +14,10 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::file::hot_runs::Span;
 use crate::table_am::read::scan;
 
+/// How heap reads the rows.
+const FLAGS: u32 =
+    ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
+
 /// An open scan of the table's hot rows.
 pub struct Hot {
     scan: TableScanDesc,
@@ -34,10 +38,8 @@ impl Hot {
     ) -> (Self, Vec<StripeEntry>, Tombstones) {
         // SAFETY: the caller's promise; a scan of ours begins with the server's descriptor.
         unsafe {
-            let flags =
-                ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
             let null = std::ptr::null_mut();
-            let scan = scan::begin(Open::of(rel), snapshot, 0, null, shared, flags);
+            let scan = scan::begin(Open::of(rel), snapshot, 0, null, shared, FLAGS);
             let (stripes, dead) = scan::take_stripes(scan.cast());
             let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
             (Self { scan: scan.cast(), slot }, stripes, dead)
@@ -51,10 +53,8 @@ impl Hot {
     pub unsafe fn over(rel: Relation, snapshot: Snapshot, blocks: Vec<Span>) -> Self {
         // SAFETY: as `open`; the access method's scan reads any heap pages.
         unsafe {
-            let flags =
-                ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
             let null = std::ptr::null_mut();
-            let scan = scan::begin(Open::of(rel), snapshot, 0, null, std::ptr::null_mut(), flags);
+            let scan = scan::begin(Open::of(rel), snapshot, 0, null, std::ptr::null_mut(), FLAGS);
             scan::only_blocks(scan, blocks);
             Self { scan: scan.cast(), slot: pg_sys::table_slot_create(rel, std::ptr::null_mut()) }
         }

@@ -2,10 +2,12 @@
 //!
 //! - Before a VACUUM: `dead_stripes` takes stripes out without a living row.
 //! - After a statement that may publish tables: `publication` refuses tables with cold rows.
+//! - After a VACUUM: what a floor above has asked for (`AfterVacuum`).
 //!
 //! Invariant: the next hook is called as plain C (see `host::unguarded`) from a frame that owns nothing.
 
 use std::ffi::c_char;
+use std::sync::OnceLock;
 
 use pgrx::pg_sys::{self, PlannedStmt};
 
@@ -15,12 +17,17 @@ use crate::host::hooks::Chain;
 use crate::host::unguarded::{self, guarded};
 
 static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
+static AFTER: OnceLock<AfterVacuum> = OnceLock::new();
+
+/// Gets the node of a VACUUM or ANALYZE that was carried out, under guard.
+pub type AfterVacuum = unsafe fn(*mut pg_sys::Node);
 
 /// Puts the hook in place, keeping those of others.
 ///
 /// # Safety
 /// Called once, from `_PG_init`.
-pub unsafe fn install() {
+pub unsafe fn install(after_vacuum: AfterVacuum) {
+    let _ = AFTER.set(after_vacuum);
     // SAFETY: the caller's promise.
     unsafe { NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility)) }
 }
@@ -38,9 +45,11 @@ unsafe extern "C-unwind" fn utility(
 ) {
     // SAFETY: the chain is called as the server would call it.
     unsafe {
+        let is_top = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL;
+        let vacuums = is_top && (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_VacuumStmt;
         let publishes = guarded(|| {
             let node = (*statement).utilityStmt;
-            if context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL {
+            if is_top {
                 packing::before_vacuum(node);
             }
             publication::before(node)
@@ -49,6 +58,10 @@ unsafe extern "C-unwind" fn utility(
         next(statement, query, read_only_tree, context, params, environment, dest, completion);
         if !publishes.is_null() {
             guarded(|| publication::after(publishes));
+        }
+        if vacuums && let Some(after) = AFTER.get() {
+            // VACUUM's transactions end meanwhile; the statement outlives them.
+            guarded(|| after((*statement).utilityStmt));
         }
     }
 }
