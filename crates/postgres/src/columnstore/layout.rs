@@ -109,6 +109,16 @@ pub fn set_covered(page: &mut [u8], blocks: u64) {
     put(page, 48, &blocks.to_le_bytes());
 }
 
+/// How many regions have a page; of a metapage.
+pub fn region_count(page: &[u8]) -> u64 {
+    u64_at(page, 56)
+}
+
+/// Sets it.
+pub fn set_region_count(page: &mut [u8], regions: u64) {
+    put(page, 56, &regions.to_le_bytes());
+}
+
 /// A place on the metapage or a root page. None: there is nothing.
 pub fn place(page: &[u8], at: u32) -> Option<u32> {
     let at = BODY + 4 * at.min(PLACES) as usize;
@@ -277,9 +287,10 @@ mod tests {
         begin(&mut page, Kind::Meta, 1);
         set_next_copy(&mut page, 12);
         set_covered(&mut page, 13);
+        set_region_count(&mut page, 14);
         set_place(&mut page, 0, 3);
         set_place(&mut page, PLACES - 1, 4);
         assert_eq!((place(&page, 0), place(&page, 1), place(&page, PLACES - 1)), (Some(3), None, Some(4)));
-        assert_eq!((next_copy(&page), covered(&page)), (12, 13));
+        assert_eq!((next_copy(&page), covered(&page), region_count(&page)), (12, 13, 14));
     }
 }

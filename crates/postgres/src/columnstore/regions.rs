@@ -1,7 +1,9 @@
 //! Finding, making and changing the pages that say which blocks have copies.
 //!
-//! Places never change within one file. So a look-up takes a shared lock on each page that it goes through,
-//! one at a time, and the backend remembers the last region that it found (`Remembered`).
+//! Places never change within one file, so a backend remembers the regions that it found (`Known`). It also
+//! remembers which region has no page, with the number of regions that had one then: the metapage counts
+//! them, and a region is linked and counted in one record. So the look before each row that is inserted goes
+//! to one page, whether its block was ever copied or not.
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer};
 
@@ -14,34 +16,69 @@ use crate::storage::file::metapage;
 /// The metapage.
 const META: BlockNumber = 0;
 
-/// What the relation cache keeps for us of an index: the region that was found last. It is freed with the
-/// cache's entry.
+/// How many regions a backend remembers of an index.
+const REMEMBERED: usize = 32;
+
+/// What the relation cache keeps for us of an index. It is freed with the cache's entry.
 #[repr(C)]
-struct Remembered {
+struct Known {
     file_number: u32,
-    region: u32,
-    block: BlockNumber,
+    /// How many regions had a page when those without one were looked for.
+    count: u64,
+    /// Regions with the places of their pages, at their number modulo `REMEMBERED`. Place 0: it has no page.
+    places: [(u32, BlockNumber); REMEMBERED],
 }
 
-fn remembered(index: Open, region: u32) -> Option<BlockNumber> {
-    // SAFETY: an index of ours has there null or what `remember` has put there.
+/// What is remembered of an index. None: nothing.
+fn known<'a>(index: Open) -> Option<&'a Known> {
+    // SAFETY: an index of ours has there null or what `remember` has put there. The backend has one thread
+    // that comes here, and no reference outlives the look.
     unsafe {
-        let known = (*index.as_ptr()).rd_amcache.cast::<Remembered>();
-        let file_number = relation_file::file_number(&relation_file::locator(index));
-        (!known.is_null() && (*known).file_number == file_number && (*known).region == region)
-            .then(|| (*known).block)
+        let known = (*index.as_ptr()).rd_amcache.cast::<Known>().as_ref()?;
+        (known.file_number == relation_file::file_number(&relation_file::locator(index))).then_some(known)
     }
 }
 
-fn remember(index: Open, region: u32, block: BlockNumber) {
+fn remember(index: Open, remember: impl FnOnce(&mut Known)) {
     // SAFETY: the server frees rd_amcache, one chunk in CacheMemoryContext, when it rebuilds the entry.
     unsafe {
         if (*index.as_ptr()).rd_amcache.is_null() {
             (*index.as_ptr()).rd_amcache =
-                pg_sys::MemoryContextAllocZero(pg_sys::CacheMemoryContext, size_of::<Remembered>());
+                pg_sys::MemoryContextAlloc(pg_sys::CacheMemoryContext, size_of::<Known>());
+            (*index.as_ptr()).rd_amcache.cast::<Known>().write(Known::empty(0));
         }
         let file_number = relation_file::file_number(&relation_file::locator(index));
-        *(*index.as_ptr()).rd_amcache.cast::<Remembered>() = Remembered { file_number, region, block };
+        if let Some(known) = (*index.as_ptr()).rd_amcache.cast::<Known>().as_mut() {
+            if known.file_number != file_number {
+                *known = Known::empty(file_number);
+            }
+            remember(known);
+        }
+    }
+}
+
+impl Known {
+    const fn empty(file_number: u32) -> Self {
+        Self { file_number, count: 0, places: [(u32::MAX, 0); REMEMBERED] }
+    }
+
+    fn place(&self, region: u32) -> Option<BlockNumber> {
+        let &(found, block) = self.places.get(region as usize % REMEMBERED)?;
+        (found == region).then_some(block)
+    }
+
+    fn set_place(&mut self, region: u32, block: BlockNumber) {
+        if let Some(place) = self.places.get_mut(region as usize % REMEMBERED) {
+            *place = (region, block);
+        }
+    }
+
+    fn set_absent(&mut self, region: u32, count: u64) {
+        if self.count != count {
+            self.count = count;
+            self.places.iter_mut().filter(|(_, block)| *block == 0).for_each(|place| *place = (u32::MAX, 0));
+        }
+        self.set_place(region, 0);
     }
 }
 
@@ -130,13 +167,23 @@ unsafe fn edit(index: Open, block: BlockNumber, kind: Kind, edit: impl FnOnce(&m
 
 /// Where a region's page is. None: none of its blocks was ever copied.
 pub fn place(index: Open, region: u32) -> Option<BlockNumber> {
-    if let Some(block) = remembered(index, region) {
+    let known = known(index).and_then(|known| Some((known.place(region)?, known.count)));
+    if let Some((block, _)) = known.filter(|&(block, _)| block != 0) {
         return Some(block);
     }
-    let root = look(index, META, Kind::Meta, |page| layout::place(page, region / PLACES))?;
-    let block = look(index, root, Kind::Root, |page| layout::place(page, region % PLACES))?;
-    remember(index, region, block);
-    Some(block)
+    let (count, root) = look(index, META, Kind::Meta, |page| {
+        (layout::region_count(page), layout::place(page, region / PLACES))
+    });
+    if known.is_some_and(|(_, then)| then == count) {
+        return None;
+    }
+    let block =
+        root.and_then(|root| look(index, root, Kind::Root, |page| layout::place(page, region % PLACES)));
+    remember(index, |known| match block {
+        Some(block) => known.set_place(region, block),
+        None => known.set_absent(region, count),
+    });
+    block
 }
 
 /// A region as it is now. None: none of its blocks was ever copied.
@@ -176,8 +223,25 @@ pub unsafe fn ensure(index: Open, region: u32) -> BlockNumber {
             layout::begin(page, Kind::Region, storage_id);
             layout::set_region(page, region);
         });
-        edit(index, root, Kind::Root, |page| layout::set_place(page, region % PLACES, block));
+        link(index, root, region, block);
+        remember(index, |known| known.set_place(region, block));
         block
+    }
+}
+
+/// Names a region's page on its root page, and counts it, in one record: who remembers that there is no page
+/// trusts the count.
+unsafe fn link(index: Open, root: BlockNumber, region: u32, block: BlockNumber) {
+    // SAFETY: as `ensure`. Both pages are locked; nobody else holds two locks.
+    unsafe {
+        let bufs = [META, root].map(|page| buffer::read(index, page, std::ptr::null_mut()));
+        bufs.iter().for_each(|&buf| buffer::lock_exclusive(buf));
+        generic_wal::change_both(index, bufs, |meta, root| {
+            let count = layout::region_count(meta);
+            layout::set_region_count(meta, count.saturating_add(1));
+            layout::set_place(root, region % PLACES, block);
+        });
+        bufs.iter().for_each(|&buf| buffer::unlock_release(buf));
     }
 }
 
@@ -205,21 +269,21 @@ pub unsafe fn clear(index: Open, block: BlockNumber) {
         let page = &*buffer::page(buf).cast::<PageBytes>();
         let entry = layout::entry(page, at);
         let is_right = layout::storage_id(page, Kind::Region).is_some() && layout::region(page) == region;
+        if entry == 0 || !is_right {
+            buffer::unlock_release(buf);
+            if !is_right {
+                broken(index, place);
+            }
+            return;
+        }
         buffer::unlock(buf);
-        if !is_right {
-            pg_sys::ReleaseBuffer(buf);
-            broken(index, place);
-        }
-        if entry != 0 {
-            buffer::lock_exclusive(buf);
-            generic_wal::change(index, buf, |page| {
-                if let Some(entry) = layout::entries_mut(page).get_mut(at) {
-                    *entry = 0;
-                }
-            });
-            buffer::unlock(buf);
-        }
-        pg_sys::ReleaseBuffer(buf);
+        buffer::lock_exclusive(buf);
+        generic_wal::change(index, buf, |page| {
+            if let Some(entry) = layout::entries_mut(page).get_mut(at) {
+                *entry = 0;
+            }
+        });
+        buffer::unlock_release(buf);
     }
 }
 

@@ -18,6 +18,25 @@ pub unsafe fn change(rel: Open, buf: Buffer, edit: impl FnOnce(&mut [u8; PAGE_BY
     unsafe { record(rel, buf, 0, |page| edit(&mut *page.cast::<[u8; PAGE_BYTES]>())) }
 }
 
+/// Changes two pages in one record.
+///
+/// # Safety
+/// As `change`, for both.
+pub unsafe fn change_both(
+    rel: Open,
+    bufs: [Buffer; 2],
+    edit: impl FnOnce(&mut [u8; PAGE_BYTES], &mut [u8; PAGE_BYTES]),
+) {
+    // SAFETY: the caller's promise. The images are the server's own copies of the pages.
+    unsafe {
+        let state = pg_sys::GenericXLogStart(rel.as_ptr());
+        let [first, second] =
+            bufs.map(|buf| pg_sys::GenericXLogRegisterBuffer(state, buf, 0).cast::<[u8; PAGE_BYTES]>());
+        edit(&mut *first, &mut *second);
+        pg_sys::GenericXLogFinish(state);
+    }
+}
+
 /// Adds a page to the relation's file, with all of its bytes after the server's header zero until `edit` has
 /// filled it. Returns its number.
 ///
