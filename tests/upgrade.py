@@ -109,7 +109,7 @@ CALLS = {
     "storage_maintenance_stats": "SELECT total_units FROM engine.storage_maintenance_stats('t')",
     "storage_maintenance_recommendation": "SELECT count(*) FROM engine.storage_maintenance_recommendation('t')",
     "columnstore_handler": COPIED.format("SELECT sum(k) FROM copied"),
-    "columnstore_refresh": COPIED.format("SELECT engine.columnstore_refresh('copy')"),
+    "columnstore_refresh": COPIED.format("CALL engine.columnstore_refresh('copy')"),
     "columnstore_verify": COPIED.format("SELECT * FROM engine.columnstore_verify('copy')"),
     "columnstore_figures": COPIED.format("SELECT heap_blocks > 0 FROM engine.columnstore_figures('copy'::regclass)"),
     "columnstore_indexes": COPIED.format("SELECT index_name, copies FROM engine.columnstore_indexes"),

@@ -36,8 +36,9 @@ TEST_SETTINGS = {
     "log_line_prefix": "%m [%p] ",
     "log_autovacuum_min_duration": "-1",
     # On by default. Most tests say which of their rows are hot; those about packing, and crash tests, switch
-    # it on.
+    # it on. Those about refreshing columnstore indexes in the background shorten the pause.
     "colonnade.packing": "off",
+    "colonnade.packing_naptime": "86400",
 }
 
 

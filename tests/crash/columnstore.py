@@ -102,7 +102,7 @@ class Writer(Worker):
 
 class Maintainer(Worker):
     def step(self, session):
-        session.run(self.chance.choice(("VACUUM (INDEX_CLEANUP ON) t", "VACUUM t", "SELECT engine.columnstore_refresh('all_of_it')", "SELECT engine.columnstore_refresh('narrow')",
+        session.run(self.chance.choice(("VACUUM (INDEX_CLEANUP ON) t", "VACUUM t", "CALL engine.columnstore_refresh('all_of_it')", "CALL engine.columnstore_refresh('narrow')",
                                         "VACUUM (TRUNCATE ON) t")))
 
 
@@ -242,8 +242,9 @@ def main():
                 crash(server, number, tell)
             if not server.running():
                 break
-        with CHECKS.part("standby") as tell:
-            standby(server, tell)
+        else:
+            with CHECKS.part("standby") as tell:
+                standby(server, tell)
     return CHECKS.status()
 
 

@@ -783,8 +783,8 @@ CREATE FUNCTION engine.columnstore_handler(internal) RETURNS index_am_handler LA
 CREATE ACCESS METHOD columnstore TYPE INDEX HANDLER engine.columnstore_handler;
 COMMENT ON ACCESS METHOD columnstore IS 'columnar copy of a heap table, for scans';
 CREATE OPERATOR CLASS engine.columnstore_ops DEFAULT FOR TYPE anyelement USING columnstore AS STORAGE anyelement;
-CREATE FUNCTION engine.columnstore_refresh(index regclass) RETURNS bigint LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'colonnade_columnstore_refresh';
-COMMENT ON FUNCTION engine.columnstore_refresh(regclass) IS 'copies blocks of a table into its columnstore index that everybody sees and that it does not have; returns how many';
+CREATE PROCEDURE engine.columnstore_refresh(IN index regclass, INOUT copied bigint DEFAULT NULL) LANGUAGE c AS 'MODULE_PATHNAME', 'colonnade_columnstore_refresh';
+COMMENT ON PROCEDURE engine.columnstore_refresh(regclass, bigint) IS 'copies blocks of a table into its columnstore index that everybody sees and that it does not have; copied is how many';
 CREATE FUNCTION engine.columnstore_verify(index regclass, OUT block bigint, OUT detail text) RETURNS SETOF record LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'colonnade_columnstore_verify';
 COMMENT ON FUNCTION engine.columnstore_verify(regclass) IS 'compares the copies of a columnstore index with the rows of its table; a row for each block that differs';
 CREATE FUNCTION engine.columnstore_figures(index oid, OUT heap_blocks bigint, OUT clean_blocks bigint, OUT not_visible_blocks bigint, OUT not_copied_blocks bigint,

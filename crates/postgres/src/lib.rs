@@ -70,7 +70,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         storage::catalog::generation::install();
         storage::change::delete_bitmap::register();
         table_am::read::row_versions::register();
-        table_am::hooks::install(columnstore::after_vacuum);
+        table_am::hooks::install(columnstore::after_statement);
         table_am::packing::register_workers();
         expressions::user_functions::install();
         vectorised::planner_hook::install();

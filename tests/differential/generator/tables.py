@@ -164,7 +164,7 @@ class Builder:
         codec = rng.choice(("none", "lz4", "zstd"))
         self.run("c", f"CREATE INDEX {name}_copy ON {name} USING columnstore ({', '.join(names)}) WITH (compression_type = {codec}, chunk_group_row_limit = 1000)")
         for step in rng.sample((f"UPDATE {name} SET k = k WHERE id % 211 = 5", f"UPDATE {name} SET id = id WHERE id BETWEEN 20 AND 60", f"VACUUM {name}",
-                                f"SELECT engine.columnstore_refresh('{name}_copy')", f"VACUUM (INDEX_CLEANUP ON) {name}"), 4):
+                                f"CALL engine.columnstore_refresh('{name}_copy')", f"VACUUM (INDEX_CLEANUP ON) {name}"), 4):
             self.run("c", step)
 
     def options(self, columns):

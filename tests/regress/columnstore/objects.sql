@@ -22,9 +22,9 @@ CREATE INDEX ON t USING columnstore (a DESC);
 CREATE INDEX ON t USING columnstore (a) INCLUDE (b);
 CREATE TABLE columnar (a int) USING colcompress;
 CREATE INDEX ON columnar USING columnstore (a);
-SELECT engine.columnstore_refresh('t');
+CALL engine.columnstore_refresh('t');
 CREATE INDEX t_a ON t (a);
-SELECT engine.columnstore_refresh('t_a');
+CALL engine.columnstore_refresh('t_a');
 -- an empty table, and one whose rows come later
 CREATE TABLE empty (a int);
 CALL harness.settle();
@@ -35,7 +35,7 @@ SELECT * FROM compared('SELECT count(*), sum(a) FROM empty');
 CALL harness.settle();
 VACUUM empty;
 CALL harness.settle();
-SELECT engine.columnstore_refresh('e');
+CALL engine.columnstore_refresh('e');
 SELECT * FROM compared('SELECT count(*), sum(a) FROM empty');
 -- types
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);

@@ -11,11 +11,12 @@ use pgrx::pg_sys::{
 
 use super::{build, insert, options, vacuum};
 use crate::compat;
-use crate::host::error;
 use crate::host::relation::Open;
+use crate::host::{catalogs, error};
 use crate::options as tables;
 
-const NAME: &CStr = c"columnstore";
+/// Its name.
+pub const NAME: &CStr = c"columnstore";
 
 crate::sql_function!(pg_finfo_columnstore_handler);
 
@@ -98,6 +99,32 @@ pub fn is_ours(index: Open) -> bool {
     routine
         .and_then(|routine| routine.ambuild)
         .is_some_and(|ambuild| ambuild as usize == build::build as *const () as usize)
+}
+
+/// Whether all writers tell an open index of their rows, and its copies may be used.
+pub fn is_valid(index: Open) -> bool {
+    // SAFETY: an open index has its row of pg_index.
+    unsafe { (*(*index.as_ptr()).rd_index).indisvalid && (*(*index.as_ptr()).rd_index).indisready }
+}
+
+/// Raises an ERROR unless the index is valid.
+pub fn expect_valid(index: Open) {
+    if !is_valid(index) {
+        error::raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("index {} is not valid", index.quoted_name()),
+            "CREATE INDEX or REINDEX CONCURRENTLY did not come to its end.",
+            "REINDEX the index, or drop it.",
+        );
+    }
+}
+
+/// The valid indexes of a table that use this access method.
+pub fn valid_indexes(table: Oid, method: Oid) -> Vec<Oid> {
+    // SAFETY: in a transaction.
+    let indexes = unsafe { catalogs::indexes_of(table) }.into_iter();
+    let ours = indexes.filter(|&(index, valid)| valid && method_of(index) == method);
+    ours.map(|(index, _)| index).collect()
 }
 
 /// Whether an index is ours that the planner knows.

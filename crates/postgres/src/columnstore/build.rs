@@ -31,7 +31,7 @@ pub unsafe extern "C-unwind" fn build(
         let result = pg_sys::palloc0(size_of::<IndexBuildResult>()).cast::<IndexBuildResult>();
         let rows = match (*info).ii_Concurrent {
             true => (*heap.form()).reltuples.max(0.0).into(),
-            false => with_snapshot(|| refresh::refresh(index, heap).rows as f64),
+            false => with_snapshot(|| refresh::all(index, heap, true).rows as f64),
         };
         ((*result).heap_tuples, (*result).index_tuples) = (rows, rows);
         result

@@ -2,9 +2,10 @@
 //!
 //! | page | from byte 64 on |
 //! | --- | --- |
-//! | metapage, block 0 | the places of 2,000 root pages (u32 each; 0: none) |
+//! | metapage, block 0 | the places of 2,000 root pages (u32 each; 0: none), and that of the page of free runs |
 //! | root page | the places of the region pages of 2,000 regions |
 //! | region page | 15 slots of 64 bytes, each a copy; from byte 1024 on an entry for each of 2,048 heap blocks |
+//! | page of free runs | up to 500 runs (first block u32, blocks u32, full transaction id u64) |
 //! | stripe page | as in a table (`storage::file::page_header`): bytes of a copy |
 //!
 //! Bytes 24..64 are the header: magic (u32), version (u16), zero (u16), storage id (u64), and what the kind
@@ -45,6 +46,8 @@ pub enum Kind {
     Root,
     /// A region.
     Region,
+    /// Runs of replaced copies.
+    Free,
 }
 
 impl Kind {
@@ -53,6 +56,7 @@ impl Kind {
             Self::Meta => *b"CNIM",
             Self::Root => *b"CNIT",
             Self::Region => *b"CNIR",
+            Self::Free => *b"CNIF",
         })
     }
 }
@@ -130,6 +134,48 @@ pub fn set_place(page: &mut [u8], at: u32, block: u32) {
     put(page, BODY + 4 * at as usize, &block.to_le_bytes());
 }
 
+/// Which place of a metapage is that of the page of free runs.
+pub const FREE_PAGE: u32 = PLACES;
+/// Runs on a page of free runs.
+pub const FREE_RUNS: usize = 500;
+const FREE_RUN_BYTES: usize = 16;
+
+/// A run of pages that no region names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeRun {
+    /// First block.
+    pub first_block: u32,
+    /// Number of blocks.
+    pub block_count: u32,
+    /// The transaction id, with its epoch, that was next when no region named it any more. Older snapshots
+    /// may be reading it.
+    pub since: u64,
+}
+
+/// The runs on a page of free runs.
+pub fn free_runs(page: &[u8]) -> Vec<FreeRun> {
+    let count = (u32_at(page, 40) as usize).min(FREE_RUNS);
+    let places = (0..count).map(|at| BODY + at * FREE_RUN_BYTES);
+    places
+        .map(|at| FreeRun {
+            first_block: u32_at(page, at),
+            block_count: u32_at(page, at + 4),
+            since: u64_at(page, at + 8),
+        })
+        .collect()
+}
+
+/// Sets them: as many as fit.
+pub fn set_free_runs(page: &mut [u8], runs: &[FreeRun]) {
+    let count = runs.len().min(FREE_RUNS);
+    put(page, 40, &(count as u32).to_le_bytes());
+    for (at, run) in (0..).map(|at| BODY + at * FREE_RUN_BYTES).zip(runs.iter().take(count)) {
+        put(page, at, &run.first_block.to_le_bytes());
+        put(page, at + 4, &run.block_count.to_le_bytes());
+        put(page, at + 8, &run.since.to_le_bytes());
+    }
+}
+
 /// Which region a region page is of.
 pub fn region(page: &[u8]) -> u32 {
     u32_at(page, 40)
@@ -153,6 +199,19 @@ pub fn entries(page: &[u8]) -> &[u8] {
 /// All entries of a region page, to be changed.
 pub fn entries_mut(page: &mut [u8]) -> &mut [u8] {
     page.get_mut(ENTRIES..ENTRIES + REGION_BLOCKS as usize).unwrap_or(&mut [])
+}
+
+/// Slots with a copy that no entry names, not even a pending one.
+pub fn stale_slots(page: &[u8]) -> impl Iterator<Item = u8> {
+    let mut named = [false; SLOTS as usize + 1];
+    for entry in entries(page) {
+        if let Some(named) = named.get_mut(usize::from(entry & !PENDING)) {
+            *named = true;
+        }
+    }
+    (1..=SLOTS).filter(move |&number| {
+        named.get(usize::from(number)) == Some(&false) && slot(page, number).block_count > 0
+    })
 }
 
 /// Where a copy is.
@@ -282,6 +341,20 @@ mod tests {
     }
 
     #[test]
+    fn free_runs_fill_a_page() {
+        let mut page = [0u8; PAGE_BYTES];
+        begin(&mut page, Kind::Free, 1);
+        assert_eq!(free_runs(&page), []);
+        let runs: Vec<FreeRun> = (1..=FREE_RUNS as u32 + 1)
+            .map(|n| FreeRun { first_block: n, block_count: 2 * n, since: u64::from(n) << 33 })
+            .collect();
+        set_free_runs(&mut page, &runs);
+        assert_eq!(free_runs(&page), runs[..FREE_RUNS]);
+        set_free_runs(&mut page, &runs[3..5]);
+        assert_eq!(free_runs(&page), runs[3..5]);
+    }
+
+    #[test]
     fn places_fill_a_page() {
         let mut page = [0u8; PAGE_BYTES];
         begin(&mut page, Kind::Meta, 1);
@@ -290,6 +363,9 @@ mod tests {
         set_region_count(&mut page, 14);
         set_place(&mut page, 0, 3);
         set_place(&mut page, PLACES - 1, 4);
+        assert_eq!(place(&page, FREE_PAGE), None);
+        set_place(&mut page, FREE_PAGE, 5);
+        assert_eq!(place(&page, FREE_PAGE), Some(5));
         assert_eq!((place(&page, 0), place(&page, 1), place(&page, PLACES - 1)), (Some(3), None, Some(4)));
         assert_eq!((next_copy(&page), covered(&page), region_count(&page)), (12, 13, 14));
     }

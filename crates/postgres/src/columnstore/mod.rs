@@ -9,9 +9,10 @@
 //! - `layout`: metapage, root pages and region pages as bytes; `regions`: finding, making and changing them
 //! - `visibility`: the heap's visibility map, a region at a time
 //! - `insert`, `vacuum`: a block has changed, so its copy no longer counts
-//! - `copy`: heap blocks become a stripe; `refresh`: which blocks, and when the copy counts; `build`: CREATE
-//!   INDEX
-//! - `after_vacuum`: refreshes after VACUUM
+//! - `copy`: heap blocks become a stripe; `refresh`: which blocks, and when the copy counts; `space`: pages
+//!   of replaced copies are used again; `progress`: how far it is
+//! - who refreshes: `build` (CREATE INDEX), `after_statement` (VACUUM, CONCURRENTLY), `background`,
+//!   `procedure` (`settings`: when)
 //! - `cover`: what of a table a scan reads from copies, and what from the heap
 //! - `verify`: copies held against the heap's rows; `report`: what the view shows
 //! - `stop`: where tests come in between
@@ -21,7 +22,8 @@
 //! change in a block that is all-visible. The bytes of a copy never change.
 
 mod access_method;
-mod after_vacuum;
+mod after_statement;
+mod background;
 mod build;
 mod copy;
 pub mod cover;
@@ -29,20 +31,26 @@ mod indexed;
 mod insert;
 mod layout;
 mod options;
+mod procedure;
+mod progress;
 mod refresh;
 mod regions;
 mod report;
+mod settings;
+mod space;
 mod stop;
 mod vacuum;
 mod verify;
 mod visibility;
 
 pub use access_method::{attributes, is_ours, is_planned};
-pub use after_vacuum::refresh_all as after_vacuum;
+pub use after_statement::refresh_all as after_statement;
 pub use indexed::has_index;
 pub use regions::pages_and_blocks;
 
-/// Defines options and settings.
+use crate::table_am::packing::further::{self, Further};
+
+/// Defines options and settings, and has the background refresh indexes.
 ///
 /// # Safety
 /// Runs once per process, while the library is loaded.
@@ -50,6 +58,8 @@ pub unsafe fn register() {
     // SAFETY: the caller's promise.
     unsafe {
         options::register();
+        settings::register();
         stop::register();
+        further::register(Further { is_on: settings::is_on, round: background::round });
     }
 }

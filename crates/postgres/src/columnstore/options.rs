@@ -15,6 +15,7 @@ use crate::storage::file::codecs::ServerCodecs;
 const COMPRESSION: &CStr = c"compression_type";
 const LEVEL: &CStr = c"compression_level";
 const CHUNK_ROWS: &CStr = c"chunk_group_row_limit";
+const REFRESH: &CStr = c"refresh";
 const LEVEL_DEFAULT: c_int = 5;
 const CHUNK_ROWS_DEFAULT: c_int = 10_000;
 
@@ -25,6 +26,7 @@ struct Parsed {
     compression: c_int,
     level: c_int,
     chunk_rows: c_int,
+    refresh: bool,
 }
 
 /// Values of `compression_type`, by their numbers.
@@ -61,6 +63,8 @@ pub unsafe fn register() {
         };
         integer(LEVEL, c"Level of the block codec; only zstd has levels", LEVEL_DEFAULT, 1, 9);
         integer(CHUNK_ROWS, c"Most rows of a chunk", CHUNK_ROWS_DEFAULT, 1000, 1_000_000);
+        let what = c"Whether blocks are copied in the background and after VACUUM";
+        pg_sys::add_bool_reloption(kind, REFRESH.as_ptr(), what.as_ptr(), true, lock);
         let _ = KIND.set(kind as pg_sys::relopt_kind::Type);
     }
 }
@@ -73,6 +77,7 @@ pub unsafe extern "C-unwind" fn parse(options: Datum, validate: bool) -> *mut pg
         element(COMPRESSION, relopt_type::RELOPT_TYPE_ENUM, std::mem::offset_of!(Parsed, compression)),
         element(LEVEL, relopt_type::RELOPT_TYPE_INT, std::mem::offset_of!(Parsed, level)),
         element(CHUNK_ROWS, relopt_type::RELOPT_TYPE_INT, std::mem::offset_of!(Parsed, chunk_rows)),
+        element(REFRESH, relopt_type::RELOPT_TYPE_BOOL, std::mem::offset_of!(Parsed, refresh)),
     ];
     // SAFETY: the server's array of options, or null; offsets lie in the struct of that size.
     unsafe {
@@ -80,6 +85,12 @@ pub unsafe extern "C-unwind" fn parse(options: Datum, validate: bool) -> *mut pg
         let size = size_of::<Parsed>();
         pg_sys::build_reloptions(options, validate, kind, size, table.as_ptr(), table.len() as c_int).cast()
     }
+}
+
+/// Whether an index is refreshed without being asked to.
+pub fn is_refreshed(index: Open) -> bool {
+    // SAFETY: the relation cache has null, or what `parse` has made.
+    unsafe { (*index.as_ptr()).rd_options.cast::<Parsed>().as_ref() }.is_none_or(|parsed| parsed.refresh)
 }
 
 /// How copies of an index are written.

@@ -12,99 +12,187 @@
 //! A region has few slots. If most are used, or many copied rows do not count any more, all of its blocks are
 //! copied anew.
 
-use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Buffer, Datum, FunctionCallInfo, Oid};
+use pgrx::pg_sys::{self, Buffer, Oid};
 
 use super::layout::{self, LISTED, PENDING, REGION_BLOCKS, SLOTS, Slot};
 use super::stop::{self, Step};
-use super::{access_method, copy, options, regions, visibility};
+use super::{access_method, copy, options, progress, regions, space, visibility};
 use crate::host::relation::{Open, with_index, with_table};
-use crate::host::{error, fmgr, memory};
-use crate::options::maintenance;
+use crate::host::{error, memory};
 use crate::storage::file::pages::{self, PageOwner};
 
 /// If this many slots are used, a region is copied anew.
 const MANY_SLOTS: usize = 8;
 
 /// What was found and done.
-#[derive(Default)]
+#[derive(Default, Clone, Copy)]
 pub struct Done {
-    /// Live rows of the table.
+    /// Live rows of the table, counted by `all` only.
     pub rows: u64,
     /// Blocks that have a copy now.
     pub covered: u64,
     /// Blocks that were copied.
     pub copied: u64,
+    /// Blocks that have none now because not everybody sees all of their rows.
+    pub not_visible: u64,
 }
 
-/// Copies what is all-visible and has no copy, region by region. Bits of the visibility map are set where
-/// VACUUM would set them, and live rows are counted.
+impl Done {
+    fn add(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.covered += other.covered;
+        self.copied += other.copied;
+        self.not_visible += other.not_visible;
+    }
+}
+
+/// Copies what is all-visible and has no copy, in all regions. Bits of the visibility map are set where
+/// VACUUM would set them. With `counts` all blocks are looked at, and live rows are counted; else only those
+/// that are not read from copies.
 ///
 /// # Safety
 /// The table is locked so that no VACUUM runs, the index so that nobody else makes copies. A snapshot is
 /// active.
-pub unsafe fn refresh(index: Open, heap: Open) -> Done {
-    let mut done = Done::default();
-    let attributes = access_method::attributes(index);
-    let blocks = heap.block_count();
-    for region in 0..blocks.div_ceil(REGION_BLOCKS) {
-        // SAFETY: the caller's promise.
-        unsafe { refresh_region(index, heap, &attributes, region, blocks, &mut done) };
-    }
+pub unsafe fn all(index: Open, heap: Open, counts: bool) -> Done {
+    let mut refresh = Refresh::begin(counts, 1);
     // SAFETY: the caller's promise.
-    unsafe { regions::note_covered(index, done.covered) };
-    done
+    unsafe { while refresh.step(index, heap) {} }
+    refresh.done
 }
 
-unsafe fn refresh_region(
-    index: Open,
-    heap: Open,
-    attributes: &[usize],
+/// A refresh that is done in steps, each of which may be a transaction of its own.
+pub struct Refresh {
+    counts: bool,
+    /// Fewest blocks of a region that are worth a copy.
+    fewest: usize,
+    /// The next region.
     region: u32,
-    blocks: u32,
-    done: &mut Done,
-) {
-    let first = region * REGION_BLOCKS;
-    let oldest = heap.oldest_xmin();
-    let mut map: Buffer = 0;
-    let mut visible = Vec::new();
-    for (at, block) in (0..).zip(first..(first + REGION_BLOCKS).min(blocks)) {
-        pgrx::check_for_interrupts!();
-        // SAFETY: the caller's promise.
-        let settled = unsafe { visibility::settle(heap, block, oldest, &mut map) };
-        done.rows += settled.rows;
-        if settled.visible {
-            visible.push(at);
+    /// What was done so far.
+    pub done: Done,
+}
+
+impl Refresh {
+    /// Begins with the first region. Regions with fewer than `fewest` blocks to be copied are left alone.
+    pub const fn begin(counts: bool, fewest: usize) -> Self {
+        let done = Done { rows: 0, covered: 0, copied: 0, not_visible: 0 };
+        Self { counts, fewest, region: 0, done }
+    }
+
+    /// Goes on to the next region that has something to be copied. Returns whether there are more regions.
+    ///
+    /// # Safety
+    /// As `all`. The table and the index are the same each time.
+    pub unsafe fn step(&mut self, index: Open, heap: Open) -> bool {
+        let attributes = access_method::attributes(index);
+        let blocks = heap.block_count();
+        let regions = blocks.div_ceil(REGION_BLOCKS);
+        progress::regions(index, heap, self.region, regions);
+        while self.region < regions {
+            // SAFETY: the caller's promise.
+            let done = unsafe { self.refresh_region(index, heap, &attributes, blocks) };
+            self.done.add(done);
+            self.region += 1;
+            if done.copied > 0 {
+                progress::regions(index, heap, self.region, regions);
+                break;
+            }
         }
-    }
-    if map != 0 {
-        // SAFETY: pinned by `settle`.
-        unsafe { pg_sys::ReleaseBuffer(map) };
-    }
-    let known = regions::load(index, region);
-    let entry =
-        |at: u16| known.as_ref().and_then(|known| known.entries().get(usize::from(at)).copied()).unwrap_or(0);
-    let has_copy = |at: &u16| (1..=SLOTS).contains(&entry(*at));
-    let mut chosen: Vec<u16> = visible.iter().copied().filter(|at| !has_copy(at)).collect();
-    if !chosen.is_empty() && known.as_ref().is_some_and(is_worn) {
-        chosen.clone_from(&visible);
-    }
-    done.covered += (visible.len() - chosen.len()) as u64;
-    if chosen.is_empty() {
-        return;
-    }
-    // SAFETY: the caller's promise.
-    let place = unsafe { regions::ensure(index, region) };
-    let mut left = chosen.as_slice();
-    while !left.is_empty() {
+        let is_done = self.region >= regions;
+        let covered = self.done.covered;
         // SAFETY: the caller's promise.
-        let Some((taken, rest)) = (unsafe { copy_some(index, heap, attributes, (region, place), left) })
-        else {
-            break;
+        unsafe {
+            // The regions that were not looked at yet have what they had before.
+            regions::note_covered(index, |before| if is_done { covered } else { before.max(covered) });
+            if is_done && self.done.copied > 0 {
+                space::sweep(index);
+            }
+        }
+        if is_done {
+            progress::end();
+        }
+        !is_done
+    }
+
+    unsafe fn refresh_region(&self, index: Open, heap: Open, attributes: &[usize], blocks: u32) -> Done {
+        let region = self.region;
+        let mut done = Done::default();
+        let first = region * REGION_BLOCKS;
+        let here = first..first.saturating_add(REGION_BLOCKS).min(blocks);
+        // SAFETY: the caller's promise.
+        let mut visible = unsafe { visibility::visible(heap, here.clone()) };
+        let oldest = heap.oldest_xmin();
+        let mut map: Buffer = 0;
+        for (block, is_visible) in here.zip(&mut visible) {
+            if *is_visible && !self.counts {
+                continue;
+            }
+            pgrx::check_for_interrupts!();
+            // SAFETY: the caller's promise.
+            let settled = unsafe { visibility::settle(heap, block, oldest, &mut map) };
+            done.rows += settled.rows;
+            *is_visible = settled.visible;
+        }
+        if map != 0 {
+            // SAFETY: pinned by `settle`.
+            unsafe { pg_sys::ReleaseBuffer(map) };
+        }
+        let known = regions::load(index, region);
+        let has_copy = |at: u16| {
+            let entry = known.as_ref().and_then(|known| known.entries().get(usize::from(at)));
+            entry.is_some_and(|entry| (1..=SLOTS).contains(entry))
         };
-        done.covered += taken;
-        done.copied += taken;
-        left = rest;
+        let all_visible: Vec<u16> =
+            (0..).zip(&visible).filter(|(_, visible)| **visible).map(|(at, _)| at).collect();
+        let mut chosen: Vec<u16> = all_visible.iter().copied().filter(|&at| !has_copy(at)).collect();
+        done.not_visible = (visible.len() - all_visible.len()) as u64;
+        done.covered = (all_visible.len() - chosen.len()) as u64;
+        if chosen.is_empty() || chosen.len() < self.fewest {
+            return done;
+        }
+        if known.as_ref().is_some_and(is_worn) {
+            chosen = all_visible;
+            done.covered = 0;
+        }
+        // SAFETY: the caller's promise.
+        let place = unsafe { regions::ensure(index, region) };
+        let mut left = chosen.as_slice();
+        while !left.is_empty() {
+            // SAFETY: the caller's promise.
+            let Some((taken, rest)) = (unsafe { copy_some(index, heap, attributes, (region, place), left) })
+            else {
+                break;
+            };
+            done.covered += taken;
+            done.copied += taken;
+            left = rest;
+        }
+        done
+    }
+}
+
+/// A step of a refresh that nobody has asked for. Returns whether there are more regions. None: the table or
+/// the index cannot be locked at once, is gone, or is to be left alone.
+///
+/// # Safety
+/// In a transaction with an active snapshot. Locks are kept to its end.
+pub unsafe fn try_refresh(table: Oid, index: Oid, refresh: &mut Refresh) -> Option<bool> {
+    let lock = pg_sys::ShareUpdateExclusiveLock as i32;
+    // SAFETY: what is locked is looked up afterwards.
+    unsafe {
+        let locked = pg_sys::ConditionalLockRelationOid(table, lock)
+            && pg_sys::ConditionalLockRelationOid(index, lock);
+        if !locked || pg_sys::IndexGetRelation(index, true) != table {
+            return None;
+        }
+        with_table(table, pg_sys::NoLock, |heap| {
+            with_index(index, pg_sys::NoLock, |index| {
+                let may = access_method::is_ours(index)
+                    && access_method::is_valid(index)
+                    && options::is_refreshed(index)
+                    && !heap.is_foreign_temporary();
+                may.then(|| refresh.step(index, heap))
+            })
+        })
     }
 }
 
@@ -178,7 +266,7 @@ unsafe fn copy_some<'a>(
     }
 }
 
-/// Writes a copy behind the others of the file.
+/// Writes a copy where nobody reads any more, or behind the others of the file.
 unsafe fn write(index: Open, copied: &copy::Copied) -> Slot {
     // SAFETY: the caller's promise: nobody else makes copies in this index.
     unsafe {
@@ -207,29 +295,11 @@ unsafe fn write(index: Open, copied: &copy::Copied) -> Slot {
             bytes.extend_from_slice(&rows.to_le_bytes());
         }
         let owner = PageOwner::current(regions::storage_id(index), slot.first_row());
-        let run = pages::append_run(index, &bytes, owner, pages::FileOf::Index);
+        let run = match space::take(index, pages::pages_of(bytes.len())) {
+            Some(first_block) => pages::overwrite_run(index, first_block, &bytes, owner),
+            None => pages::append_run(index, &bytes, owner, pages::FileOf::Index),
+        };
         (slot.first_block, slot.block_count) = (run.first_block, run.block_count);
         slot
-    }
-}
-
-crate::sql_function!(pg_finfo_colonnade_columnstore_refresh);
-
-/// `engine.columnstore_refresh(regclass)`: how many blocks were copied.
-#[unsafe(no_mangle)]
-#[pg_guard]
-pub unsafe extern "C-unwind" fn colonnade_columnstore_refresh(call: FunctionCallInfo) -> Datum {
-    // SAFETY: the server's call frame; the argument is an OID.
-    unsafe {
-        let Some(index) = fmgr::argument(call, 0).map(|value| Oid::from(value.value() as u32)) else {
-            return fmgr::return_null(call);
-        };
-        let table = access_method::table_of(index);
-        maintenance::check_maintainer(table);
-        // As VACUUM locks it.
-        let copied = with_table(table, pg_sys::ShareUpdateExclusiveLock, |heap| {
-            with_index(index, pg_sys::ShareUpdateExclusiveLock, |index| refresh(index, heap).copied)
-        });
-        Datum::from(copied)
     }
 }

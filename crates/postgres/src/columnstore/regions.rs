@@ -245,6 +245,78 @@ unsafe fn link(index: Open, root: BlockNumber, region: u32, block: BlockNumber) 
     }
 }
 
+/// All runs that pages of ours name, as first block and number of blocks, the pages themselves among them.
+/// Slots that no entry names are emptied.
+///
+/// # Safety
+/// As `ensure`.
+pub unsafe fn named_runs(index: Open) -> Vec<(BlockNumber, u32)> {
+    let places = |page: &PageBytes| -> Vec<BlockNumber> {
+        (0..PLACES).filter_map(|at| layout::place(page, at)).collect()
+    };
+    let mut named = vec![(META, 1)];
+    named.extend(free_page(index).map(|page| (page, 1)));
+    for root in look(index, META, Kind::Meta, places) {
+        named.push((root, 1));
+        for place in look(index, root, Kind::Root, places) {
+            pgrx::check_for_interrupts!();
+            named.push((place, 1));
+            let is_stale = |page: &PageBytes| layout::stale_slots(page).next().is_some();
+            if look(index, place, Kind::Region, is_stale) {
+                // SAFETY: the caller's promise: nobody else fills slots.
+                unsafe {
+                    edit(index, place, Kind::Region, |page| {
+                        let stale: Vec<u8> = layout::stale_slots(page).collect();
+                        stale
+                            .into_iter()
+                            .for_each(|slot| layout::set_slot(page, slot, &layout::Slot::default()));
+                    });
+                }
+            }
+            named.extend(look(index, place, Kind::Region, |page| {
+                let runs = (1..=layout::SLOTS).map(|slot| layout::slot(page, slot).run());
+                runs.map(|run| (run.first_block, run.block_count)).filter(|run| run.1 > 0).collect::<Vec<_>>()
+            }));
+        }
+    }
+    named
+}
+
+/// Where the page of free runs is.
+pub fn free_page(index: Open) -> Option<BlockNumber> {
+    look(index, META, Kind::Meta, |page| layout::place(page, layout::FREE_PAGE))
+}
+
+/// Makes the page of free runs if there is none.
+///
+/// # Safety
+/// As `ensure`.
+pub unsafe fn ensure_free_page(index: Open) -> BlockNumber {
+    free_page(index).unwrap_or_else(|| {
+        let storage_id = storage_id(index);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let block = generic_wal::add_page(index, |page| layout::begin(page, Kind::Free, storage_id));
+            edit(index, META, Kind::Meta, |page| layout::set_place(page, layout::FREE_PAGE, block));
+            block
+        }
+    })
+}
+
+/// The list of free runs.
+pub fn free_runs(index: Open, page: BlockNumber) -> Vec<layout::FreeRun> {
+    look(index, page, Kind::Free, |page| layout::free_runs(page))
+}
+
+/// Sets it.
+///
+/// # Safety
+/// As `ensure`.
+pub unsafe fn set_free_runs(index: Open, page: BlockNumber, runs: &[layout::FreeRun]) {
+    // SAFETY: the caller's promise.
+    unsafe { edit(index, page, Kind::Free, |page| layout::set_free_runs(page, runs)) }
+}
+
 /// Changes a region under its page's exclusive lock.
 ///
 /// # Safety
@@ -308,13 +380,18 @@ pub unsafe fn take_copy_number(index: Open) -> u64 {
     number
 }
 
-/// Notes how many blocks have copies, for estimates.
+/// Notes how many blocks have copies, for estimates: changes what was noted before.
 ///
 /// # Safety
 /// As `ensure`.
-pub unsafe fn note_covered(index: Open, blocks: u64) {
+pub unsafe fn note_covered(index: Open, now: impl FnOnce(u64) -> u64) {
     // SAFETY: the caller's promise.
-    unsafe { edit(index, META, Kind::Meta, |page| layout::set_covered(page, blocks)) }
+    unsafe {
+        edit(index, META, Kind::Meta, |page| {
+            let before = layout::covered(page);
+            layout::set_covered(page, now(before));
+        });
+    }
 }
 
 /// Blocks of the index's file, and how many heap blocks had copies after the last refresh.

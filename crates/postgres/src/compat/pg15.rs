@@ -119,6 +119,11 @@ pub fn dead_rows(entry: &PgStat_StatTabEntry) -> i64 {
     entry.n_dead_tuples
 }
 
+/// When a table was vacuumed last, in the server's microseconds.
+pub fn last_vacuum(entry: &PgStat_StatTabEntry) -> i64 {
+    entry.vacuum_timestamp.max(entry.autovac_vacuum_timestamp)
+}
+
 /// How many rows were inserted and updated in a database.
 pub fn written_rows(entry: &PgStat_StatDBEntry) -> i64 {
     entry.n_tuples_inserted + entry.n_tuples_updated

@@ -120,6 +120,11 @@ pub fn dead_rows(entry: &PgStat_StatTabEntry) -> i64 {
     entry.dead_tuples
 }
 
+/// When a table was vacuumed last, in the server's microseconds.
+pub fn last_vacuum(entry: &PgStat_StatTabEntry) -> i64 {
+    entry.last_vacuum_time.max(entry.last_autovacuum_time)
+}
+
 /// How many rows were inserted and updated in a database.
 pub fn written_rows(entry: &PgStat_StatDBEntry) -> i64 {
     entry.tuples_inserted + entry.tuples_updated

@@ -35,6 +35,25 @@ pub unsafe fn return_null(fcinfo: FunctionCallInfo) -> Datum {
     Datum::from(0usize)
 }
 
+/// The result of a function or procedure that returns one row.
+///
+/// # Safety
+/// As `put_row`.
+pub unsafe fn one_row<const N: usize>(
+    call: FunctionCallInfo,
+    values: &mut [Datum; N],
+    nulls: &mut [bool; N],
+) -> Datum {
+    // SAFETY: the caller's promise. The row is copied into the current context.
+    unsafe {
+        let mut desc = std::ptr::null_mut();
+        pg_sys::get_call_result_type(call, std::ptr::null_mut(), &raw mut desc);
+        let desc = pg_sys::BlessTupleDesc(desc);
+        let row = pg_sys::heap_form_tuple(desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+        pg_sys::HeapTupleHeaderGetDatum((*row).t_data)
+    }
+}
+
 /// Adds a row to the result of a function that has called `InitMaterializedSRF`.
 ///
 /// # Safety

@@ -11,6 +11,16 @@ use crate::compat;
 /// standby replays it by ending queries that may still see such a row. (The record is the one for a btree
 /// page that is used again.)
 pub fn log_conflict_horizon(rel: Open, newest: TransactionId) {
+    // SAFETY: reads a counter.
+    let next = unsafe { pg_sys::ReadNextFullTransactionId().value };
+    let (epoch, newest) = (next >> 32, u64::from(newest.into_inner()));
+    // If the counter has wrapped since, the id is of the epoch before.
+    let epoch = if newest > next & u64::from(u32::MAX) { epoch.saturating_sub(1) } else { epoch };
+    log_full_conflict_horizon(rel, epoch << 32 | newest);
+}
+
+/// The same for a transaction id with its epoch: a standby ends queries whose snapshots are not newer.
+pub fn log_full_conflict_horizon(rel: Open, newest: u64) {
     const XLOG_BTREE_REUSE_PAGE: u8 = 0xD0;
     #[repr(C)]
     struct ReusePage {
@@ -20,11 +30,7 @@ pub fn log_conflict_horizon(rel: Open, newest: TransactionId) {
     }
     // SAFETY: the record's data is copied by the server.
     unsafe {
-        let next = pg_sys::ReadNextFullTransactionId().value;
-        let (epoch, newest) = (next >> 32, u64::from(newest.into_inner()));
-        // If the counter has wrapped since, the id is of the epoch before.
-        let epoch = if newest > next & u64::from(u32::MAX) { epoch.saturating_sub(1) } else { epoch };
-        let mut record = ReusePage { locator: locator(rel), block: 0, newest: epoch << 32 | newest };
+        let mut record = ReusePage { locator: locator(rel), block: 0, newest };
         pg_sys::XLogBeginInsert();
         pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<ReusePage>() as _);
         let mut flag = [0; compat::CATALOG_FLAG];

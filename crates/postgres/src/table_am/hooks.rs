@@ -27,13 +27,14 @@ use crate::options;
 static NEXT_START: Chain<pg_sys::ExecutorStart_hook_type> = Chain::new();
 static NEXT_ACCESS: Chain<pg_sys::object_access_hook_type> = Chain::new();
 
-/// Puts the hooks in place, keeping those of others. `after_vacuum` is called after a VACUUM.
-pub unsafe fn install(after_vacuum: super::utility_hook::AfterVacuum) {
+/// Puts the hooks in place, keeping those of others. `after` is called after statements that change which
+/// rows everybody sees, or indexes.
+pub unsafe fn install(after: super::utility_hook::After) {
     // SAFETY: called once, from _PG_init.
     unsafe {
         NEXT_START.put_in_front(&raw mut pg_sys::ExecutorStart_hook, Some(executor_start));
         NEXT_ACCESS.put_in_front(&raw mut pg_sys::object_access_hook, Some(object_access));
-        super::utility_hook::install(after_vacuum);
+        super::utility_hook::install(after);
         slot_creation::install();
         super::read::bitmap_paths::install();
         super::index::uses::install();

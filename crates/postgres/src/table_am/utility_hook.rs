@@ -2,14 +2,14 @@
 //!
 //! - Before a VACUUM: `dead_stripes` takes stripes out without a living row.
 //! - After a statement that may publish tables: `publication` refuses tables with cold rows.
-//! - After a VACUUM: what a floor above has asked for (`AfterVacuum`).
+//! - After a VACUUM, CREATE INDEX or REINDEX: what a floor above has asked for (`After`).
 //!
 //! Invariant: the next hook is called as plain C (see `host::unguarded`) from a frame that owns nothing.
 
 use std::ffi::c_char;
 use std::sync::OnceLock;
 
-use pgrx::pg_sys::{self, PlannedStmt};
+use pgrx::pg_sys::{self, NodeTag, PlannedStmt};
 
 use super::packing;
 use super::statements::publication;
@@ -17,17 +17,17 @@ use crate::host::hooks::Chain;
 use crate::host::unguarded::{self, guarded};
 
 static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
-static AFTER: OnceLock<AfterVacuum> = OnceLock::new();
+static AFTER: OnceLock<After> = OnceLock::new();
 
-/// Gets the node of a VACUUM or ANALYZE that was carried out, under guard.
-pub type AfterVacuum = unsafe fn(*mut pg_sys::Node);
+/// Gets the node of a VACUUM, ANALYZE, CREATE INDEX or REINDEX that was carried out, under guard.
+pub type After = unsafe fn(*mut pg_sys::Node);
 
 /// Puts the hook in place, keeping those of others.
 ///
 /// # Safety
 /// Called once, from `_PG_init`.
-pub unsafe fn install(after_vacuum: AfterVacuum) {
-    let _ = AFTER.set(after_vacuum);
+pub unsafe fn install(after: After) {
+    let _ = AFTER.set(after);
     // SAFETY: the caller's promise.
     unsafe { NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility)) }
 }
@@ -46,7 +46,9 @@ unsafe extern "C-unwind" fn utility(
     // SAFETY: the chain is called as the server would call it.
     unsafe {
         let is_top = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL;
-        let vacuums = is_top && (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_VacuumStmt;
+        let kind = (*(*statement).utilityStmt).type_;
+        let has_after =
+            is_top && matches!(kind, NodeTag::T_VacuumStmt | NodeTag::T_IndexStmt | NodeTag::T_ReindexStmt);
         let publishes = guarded(|| {
             let node = (*statement).utilityStmt;
             if is_top {
@@ -59,8 +61,8 @@ unsafe extern "C-unwind" fn utility(
         if !publishes.is_null() {
             guarded(|| publication::after(publishes));
         }
-        if vacuums && let Some(after) = AFTER.get() {
-            // VACUUM's transactions end meanwhile; the statement outlives them.
+        if has_after && let Some(after) = AFTER.get() {
+            // Transactions end meanwhile; the statement outlives them.
             guarded(|| after((*statement).utilityStmt));
         }
     }

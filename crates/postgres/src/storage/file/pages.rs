@@ -174,6 +174,39 @@ pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner, file: FileOf
     }
 }
 
+/// Pages of a run of so many bytes.
+pub const fn pages_of(bytes: usize) -> u32 {
+    bytes.div_ceil(PAYLOAD_BYTES) as u32
+}
+
+/// Writes `bytes` as a run of stripe pages over blocks of an index's file that nobody reads any more.
+///
+/// # Safety
+/// The blocks from `first_block` on are there, and nobody else writes to them.
+pub unsafe fn overwrite_run(rel: Open, first_block: u32, bytes: &[u8], owner: PageOwner) -> BlockRun {
+    let logged = rel.needs_wal();
+    let mut run = BlockRun { first_block, block_count: 0 };
+    for (page_number, payload) in (0..).zip(bytes.chunks(PAYLOAD_BYTES)) {
+        // SAFETY: the caller's promise. What the page had is not looked at.
+        unsafe {
+            let buf = pg_sys::ReadBufferExtended(
+                rel.as_ptr(),
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+                first_block + page_number,
+                pg_sys::ReadBufferMode::RBM_ZERO_AND_LOCK,
+                std::ptr::null_mut(),
+            );
+            format_new(rel, buf, None, &Header::Stripe { owner, page_number }, payload, logged);
+            buffer::unlock_release(buf);
+        }
+        run.block_count = page_number + 1;
+        if page_number % 256 == 255 {
+            pgrx::check_for_interrupts!();
+        }
+    }
+    run
+}
+
 /// Adds a page to a run at the end of the file: pinned, exclusively locked and empty. The caller holds the
 /// extension lock, and counts the page.
 unsafe fn extend(rel: Open, run: &mut BlockRun) -> Buffer {

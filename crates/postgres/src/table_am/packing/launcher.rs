@@ -13,8 +13,8 @@ use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
 
 use super::process::{Role, begin, in_transaction, rows_of, sleep};
 use super::schedule::{self, Turn};
-use super::settings;
 use super::statistics;
+use super::{further, settings};
 use crate::compat;
 use crate::host::server_locks;
 
@@ -69,7 +69,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
         pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
         loop {
             sleep(settings::naptime());
-            if !settings::is_on() {
+            if !settings::is_on() && further::get().is_none() {
                 continue;
             }
             for database in databases() {

@@ -24,7 +24,8 @@
 //! - `launcher`, `worker`: the background, one database after the other (`process`: what both are made of;
 //!   `schedule`: when each table is looked at)
 //! - `round`, `statistics`: what is told of it
-//! - `tidy`, `compact`: the pages that packed rows leave
+//! - `tidy`, `compact`: the pages that packed rows leave; `vacuum`: VACUUM as autovacuum calls it
+//! - `further`: what other rooms have done in the same processes
 //! - `rebuild_indexes`: builds half empty btrees anew where nothing else is left to do
 //! - `dead_stripes`: has a VACUUM statement take out stripes without a living row
 //! - `obstacle`: why a table is not packed
@@ -37,6 +38,7 @@ mod bounds;
 pub mod choose_hot_rows;
 mod compact;
 mod dead_stripes;
+pub mod further;
 mod index_entries;
 mod join;
 mod launcher;
@@ -44,26 +46,29 @@ mod obstacle;
 mod order;
 mod overlapping;
 mod procedure;
-mod process;
+pub mod process;
 pub mod rebuild_indexes;
 mod relocate;
 mod round;
 mod rows;
-mod schedule;
+pub mod schedule;
 mod settings;
 mod statistics;
 mod stripes;
 mod tidy;
 mod unsorted;
 mod unsorted_notice;
+pub mod vacuum;
 mod worker;
 
 pub(super) use dead_stripes::before_vacuum;
 pub use dead_stripes::vacuumed;
 pub use launcher::register as register_workers;
+pub use settings::cost_delay;
 pub use settings::register_settings;
 pub use unsorted::among as unsorted;
 pub use unsorted_notice::tell as tell_of_unsorted;
+pub use worker::{LONGEST, name as qualified_name};
 
 use pgrx::pg_sys;
 

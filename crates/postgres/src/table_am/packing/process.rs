@@ -76,7 +76,7 @@ pub(super) unsafe fn begin(role: Role) {
 }
 
 /// Sleeps, but not through a signal.
-pub(super) unsafe fn sleep(milliseconds: i64) {
+pub unsafe fn sleep(milliseconds: i64) {
     // SAFETY: the process's own latch.
     unsafe {
         let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
@@ -94,7 +94,7 @@ pub(super) unsafe fn sleep(milliseconds: i64) {
 }
 
 /// Runs `work` in a transaction with a snapshot, and ends it.
-pub(super) unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
+pub unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: there is no transaction.
     unsafe {
         pg_sys::SetCurrentStatementStartTimestamp();
@@ -110,8 +110,8 @@ pub(super) unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The result of `work`, which begins and ends its transactions itself. After an ERROR the transaction is
-/// rolled back, the ERROR is logged as one about `what`, and its message is returned.
-pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Result<T, String> {
+/// rolled back, the ERROR is logged as one of `what`, and its message is returned.
+pub unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Result<T, String> {
     // SAFETY: there is no transaction before, and none afterwards.
     unsafe {
         end_if_asked();
@@ -134,7 +134,7 @@ pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -
         if let Err(message) = &done {
             pg_sys::AbortCurrentTransaction();
             end_if_asked();
-            pgrx::log!("packing of {what} failed: {message}");
+            pgrx::log!("{what} failed: {message}");
         }
         pg_sys::pgstat_report_stat(false);
         pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null());
@@ -143,7 +143,7 @@ pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -
 }
 
 /// Says in `pg_stat_activity`, where `engine.packing_progress` looks, what is being done.
-pub(super) unsafe fn report(what: &str) {
+pub unsafe fn report(what: &str) {
     // SAFETY: the server copies the text.
     unsafe {
         if let Ok(what) = std::ffi::CString::new(what) {

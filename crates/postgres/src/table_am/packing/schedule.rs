@@ -52,7 +52,7 @@ pub(super) unsafe fn register() {
 
 /// A database, or one of its tables.
 #[derive(Clone, Copy)]
-pub(super) struct Turn(u64);
+pub struct Turn(u64);
 
 impl Turn {
     pub fn of_database(database: Oid) -> Self {

@@ -122,7 +122,7 @@ pub(super) fn stripes() -> usize {
 }
 
 /// Milliseconds to pause after a stripe.
-pub(super) fn cost_delay() -> i64 {
+pub fn cost_delay() -> i64 {
     i64::from(COST_DELAY.get())
 }
 

@@ -13,15 +13,14 @@
 //!
 //! Invariant: the pages that are freed are in proportion to what is read.
 
-use std::ffi::c_void;
 use std::time::Instant;
 
 use pgrx::pg_sys;
 
-use super::process::{attempt, report};
+use super::process::report;
 use super::statistics::{self, Sum};
 use super::worker::{self, Table, on_table};
-use super::{compact, settings};
+use super::{compact, settings, vacuum};
 use crate::compat;
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation::Open;
@@ -129,7 +128,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         let mut room = look()?;
         let mut busy = false;
         if room.wants_vacuum(table.fewest) {
-            vacuum(table)?;
+            vacuum_with_directory(table)?;
             let before = std::mem::replace(&mut room, look()?);
             // If an old snapshot still sees all of it, nothing was done. The next try comes after a pause
             // that grows.
@@ -139,7 +138,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
             return Some(busy);
         }
         if table.idle && worker::pack(table, 1, 2)? > 0 {
-            vacuum(table)?;
+            vacuum_with_directory(table)?;
             busy = true;
             room = look()?;
         }
@@ -150,7 +149,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
                     && room.is_worth_two_moves()
                     && on_table(table, |rel| compact::widen(rel))? == Some(true));
             if is_longer && look()?.wants_vacuum(table.fewest) {
-                vacuum(table)?;
+                vacuum_with_directory(table)?;
             }
             let cut = on_table(table, |rel| cut_off(rel))?;
             busy |= is_longer || cut.unwrap_or(0) > 0;
@@ -197,58 +196,13 @@ unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
 }
 
 /// VACUUM of the table, after that of the directory, so that pages of stripes that nobody sees become free.
-unsafe fn vacuum(table: &Table) -> Option<()> {
-    // SAFETY: the server's own VACUUM, called as autovacuum calls it; what it is given lives in a context of
-    // its own.
+unsafe fn vacuum_with_directory(table: &Table) -> Option<()> {
+    // SAFETY: each step is a transaction of its own.
     unsafe {
         let Some(directory) = on_table(table, |_| entries::catalog())? else { return Some(()) };
         report(&format!("vacuuming {}", table.name));
-        let context = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::TopMemoryContext,
-            c"colonnade vacuum".as_ptr(),
-            0,
-            8 * 1024,
-            8 * 1024 * 1024,
-        );
-        let done = attempt(&format!("table {}", table.name), false, || {
-            pg_sys::SetCurrentStatementStartTimestamp();
-            pg_sys::StartTransactionCommand();
-            pg_sys::PortalContext = context;
-            let before = pg_sys::MemoryContextSwitchTo(context);
-            let mut list = std::ptr::null_mut();
-            for oid in [directory, table.oid] {
-                let item = pg_sys::makeVacuumRelation(std::ptr::null_mut(), oid, std::ptr::null_mut());
-                list = pg_sys::lappend(list, item.cast::<c_void>());
-            }
-            let mut params = vacuum_params();
-            let strategy = compat::vacuum_strategy();
-            pg_sys::MemoryContextSwitchTo(before);
-            compat::vacuum(list, &raw mut params, strategy, context);
-            pg_sys::CommitTransactionCommand();
-        });
-        pg_sys::PortalContext = std::ptr::null_mut();
-        pg_sys::MemoryContextDelete(context);
+        let done = vacuum::of(&format!("packing of table {}", table.name), &[directory, table.oid]);
         done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
         on_table(table, |rel| statistics::count(rel, &[(Sum::Vacuums, 1)])).map(|_| ())
     }
-}
-
-fn vacuum_params() -> pg_sys::VacuumParams {
-    let mut params = pg_sys::VacuumParams {
-        options: pg_sys::VACOPT_VACUUM
-            | pg_sys::VACOPT_SKIP_LOCKED
-            | pg_sys::VACOPT_PROCESS_TOAST
-            | compat::VACUUM_MAIN,
-        freeze_min_age: -1,
-        freeze_table_age: -1,
-        multixact_freeze_min_age: -1,
-        multixact_freeze_table_age: -1,
-        log_min_duration: -1,
-        nworkers: -1,
-        // Else line pointers of few dead rows stay, which keep the end of the file.
-        index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
-        ..pg_sys::VacuumParams::default()
-    };
-    compat::set_vacuum_defaults(&mut params);
-    params
 }

@@ -21,14 +21,14 @@ use super::process::{Role, attempt, begin, in_transaction, report, rows_of, slee
 use super::round::Round;
 use super::schedule::Turn;
 use super::statistics::{self, Outcome};
-use super::{Wanted, launcher, obstacle, rebuild_indexes, settings, tidy};
+use super::{Wanted, further, launcher, obstacle, rebuild_indexes, settings, tidy};
 use crate::host::relation::Open;
 use crate::host::server_locks;
 use crate::options;
 use crate::table_am::statements::slot_creation;
 
 /// The longest time that one table is packed before its pages are seen to and the next table's turn comes.
-pub(super) const LONGEST: Duration = Duration::from_secs(10);
+pub const LONGEST: Duration = Duration::from_secs(10);
 
 /// A table whose turn it is.
 pub(super) struct Table {
@@ -59,8 +59,10 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, Oid::INVALID, 0);
         server_locks::declare_maintenance();
         adjust_settings();
-        let Ok(Some(tables)) = attempt("a database", false, || in_transaction(|| tables())) else { return };
-        drop(attempt("a database", false, || in_transaction(|| slot_creation::log_slots())));
+        let Ok(Some(tables)) = attempt("packing of a database", false, || in_transaction(|| tables())) else {
+            return;
+        };
+        drop(attempt("packing of a database", false, || in_transaction(|| slot_creation::log_slots())));
         let mut busy = false;
         for table in tables {
             if !settings::is_on() {
@@ -68,11 +70,15 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
             }
             busy |= look_at(&table);
         }
+        if let Some(further) = further::get() {
+            busy |= (further.round)();
+        }
         let turn = Turn::of_database(database);
         if busy {
             turn.was_busy();
         } else {
-            let written = attempt("a database", false, || in_transaction(|| launcher::written(database)));
+            let written =
+                attempt("packing of a database", false, || in_transaction(|| launcher::written(database)));
             turn.correct_to_idle(written.unwrap_or(0));
         }
     }
@@ -144,7 +150,7 @@ unsafe fn tables() -> Option<Vec<Table>> {
 }
 
 /// Name of a table, in quotes.
-unsafe fn name(table: Oid) -> String {
+pub unsafe fn name(table: Oid) -> String {
     // SAFETY: null, or a string, once it is dropped.
     unsafe {
         let text = |name: *const c_char| match name.is_null() {
@@ -243,7 +249,7 @@ pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Open) -> T) ->
             pg_sys::table_close(rel.as_ptr(), pg_sys::NoLock as c_int);
             result
         };
-        let done = attempt(&format!("table {}", table.name), true, || in_transaction(in_it));
+        let done = attempt(&format!("packing of table {}", table.name), true, || in_transaction(in_it));
         done.map_err(|message| statistics::failed(table.oid, &message)).ok()
     }
 }

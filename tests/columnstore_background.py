@@ -1,0 +1,170 @@
+"""Columnstore indexes in the background: a load is copied without being asked, also beside writers; blocks
+with dead rows get their copies by a VACUUM of the worker's; settings and the option leave indexes alone; the
+index's file stays small however often its copies are replaced; what is copied shows in
+pg_stat_progress_create_index; an index that was built CONCURRENTLY is filled at once."""
+
+import threading
+import time
+
+from harness.checks import Checks
+from harness.session import SqlError
+
+SETTINGS = {"colonnade.packing_naptime": "1", "autovacuum": "off", "wal_level": "replica", "max_wal_senders": "5"}
+ROWS = 200_000
+CHECKS = Checks("columnstore_background")
+SHARE = "SELECT coalesce(min(clean_blocks::float8 / nullif(heap_blocks, 0)), 0) FROM engine.columnstore_indexes WHERE table_name = '{}'::regclass"
+VERIFY = "SELECT count(*) FROM engine.columnstore_verify('{}')"
+
+
+def until(what, holds, seconds=90):
+    end = time.time() + seconds
+    while not holds():
+        assert time.time() < end, f"{what}: not within {seconds} seconds"
+        time.sleep(0.1)
+
+
+def share(server, table):
+    return float(server.sql(SHARE.format(table), "d"))
+
+
+def load(server, tell):
+    server.sql("CREATE TABLE t (id bigint PRIMARY KEY, k int, name text) WITH (fillfactor = 90)", "d")
+    server.sql("CREATE INDEX t_copy ON t USING columnstore (id, k, name)", "d")
+    server.sql(f"INSERT INTO t SELECT g, g % 97, 'name ' || g FROM generate_series(1, {ROWS}) g", "d")
+    began = time.time()
+    until("95 % of the blocks are copied after a load", lambda: share(server, "t") >= 0.95)
+    tell(f"after {time.time() - began:.1f} s")
+    until("all blocks are copied once nobody writes", lambda: share(server, "t") == 1)
+    assert server.sql(VERIFY.format("t_copy"), "d") == "0"
+
+
+def beside_a_writer(server, tell):
+    stop, problems, written = threading.Event(), [], [ROWS]
+
+    def write():
+        try:
+            session = server.session("d")
+            while not stop.is_set():
+                session.run(f"INSERT INTO t SELECT g, 1, 'later' FROM generate_series({written[0] + 1}, {written[0] + 500}) g")
+                written[0] += 500
+            session.close()
+        except (SqlError, OSError) as error:
+            problems.append(error)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    time.sleep(5)
+    beside = share(server, "t")
+    stop.set()
+    writer.join()
+    assert not problems, problems
+    assert beside > 0.8, f"{beside} of the blocks are copied beside a writer"
+    for setting in ("on", "off"):
+        found = server.sql(f"SET enable_seqscan = off; SET colonnade.enable_columnstore_index = {setting}; SELECT count(*), sum(id) FROM t", "d")
+        assert found == f"{written[0]}|{written[0] * (written[0] + 1) // 2}", f"{found} with copies {setting}"
+    tell(f"{beside:.2f} of the blocks after {written[0] - ROWS} rows")
+
+
+def dead_rows(server, tell):
+    until("all blocks are copied", lambda: share(server, "t") == 1)
+    server.sql("DELETE FROM t WHERE id % 100 = 0", "d")
+    assert share(server, "t") < 0.5, "the premise: most blocks have dead rows"
+    began = time.time()
+    until("a VACUUM of the worker's brings the copies back", lambda: share(server, "t") == 1)
+    assert server.sql("SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 't'", "d") == "1"
+    tell(f"after {time.time() - began:.1f} s")
+    # The next one would come after five minutes only.
+    server.sql("DELETE FROM t WHERE id % 100 = 1", "d")
+    time.sleep(4)
+    assert server.sql("SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 't'", "d") == "1"
+
+
+def left_alone(server, _tell):
+    server.sql("CREATE TABLE alone (a int, b text); CREATE INDEX alone_copy ON alone USING columnstore (a, b) WITH (refresh = off)", "d")
+    server.sql("INSERT INTO alone SELECT g, 'x' FROM generate_series(1, 50000) g", "d")
+    server.sql("CREATE DATABASE off")
+    server.sql("ALTER DATABASE off SET colonnade.columnstore_refresh = off")
+    server.sql("CREATE EXTENSION colonnade; CREATE TABLE t (a int); CREATE INDEX i ON t USING columnstore (a); INSERT INTO t SELECT generate_series(1, 50000)", "off")
+    time.sleep(4)
+    server.sql("VACUUM alone", "d")
+    server.sql("VACUUM t", "off")
+    assert share(server, "alone") == 0, "refresh = off"
+    assert server.sql(SHARE.format("t"), "off") == "0", "colonnade.columnstore_refresh = off"
+    server.sql("CALL engine.columnstore_refresh('alone_copy')", "d")
+    assert share(server, "alone") == 1, "CALL copies all the same"
+    server.sql("ALTER INDEX alone_copy SET (refresh = on); INSERT INTO alone SELECT g, 'y' FROM generate_series(1, 50000) g", "d")
+    until("the option is on again", lambda: share(server, "alone") > 0.9)
+    server.sql("DROP TABLE alone; DROP DATABASE IF EXISTS off WITH (FORCE)".split(";")[0], "d")
+    server.sql("DROP DATABASE off WITH (FORCE)")
+
+
+def small_file(server, tell):
+    server.sql("CREATE TABLE s (id int, name text) WITH (fillfactor = 50)", "d")
+    server.sql("INSERT INTO s SELECT g, md5(g::text) FROM generate_series(1, 100000) g", "d")
+    server.sql("CREATE INDEX s_copy ON s USING columnstore (id, name) WITH (refresh = off)", "d")
+    first = int(server.sql("SELECT pg_relation_size('s_copy')", "d"))
+    sizes = []
+    for step in range(25):
+        server.sql(f"UPDATE s SET name = md5(id::text || {step}) WHERE id % 25 = {step}", "d")
+        server.sql("VACUUM s", "d")
+        server.sql("CALL engine.columnstore_refresh('s_copy')", "d")
+        sizes.append(int(server.sql("SELECT pg_relation_size('s_copy')", "d")))
+    assert share(server, "s") == 1, "the premise: each round has copied"
+    assert server.sql(VERIFY.format("s_copy"), "d") == "0"
+    assert sizes[-1] < 5 * first, f"{first} bytes became {sizes}: pages of replaced copies are not used again"
+    tell(f"{first} bytes became {sizes[-1]}")
+    # Not while a snapshot may be reading them.
+    old = server.session("d")
+    old.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    old.run("SET enable_seqscan = off")
+    old.run("DECLARE c CURSOR FOR SELECT id, name FROM s")
+    before = old.run("FETCH 10 FROM c").rows
+    for _ in range(4):
+        server.sql("INSERT INTO s SELECT g, 'more' FROM generate_series(1, 20000) g", "d")
+        server.sql("CALL engine.columnstore_refresh('s_copy')", "d")
+    rest = old.run("FETCH ALL FROM c").rows
+    assert len(before) + len(rest) == 100_000, "the cursor's rows"
+    old.run("COMMIT")
+    old.close()
+
+
+def shown(server, _tell):
+    server.sql("CREATE TABLE p (a int); INSERT INTO p SELECT generate_series(1, 100000)", "d")
+    server.sql("CREATE INDEX p_copy ON p USING columnstore (a) WITH (refresh = off); INSERT INTO p SELECT generate_series(1, 1000)", "d")
+    gate, copier = server.session("d"), server.session("d")
+    gate.run("SELECT pg_advisory_lock(55436)")
+    copier.run("SET colonnade.columnstore_stop_at = 2")
+    copier.send("CALL engine.columnstore_refresh('p_copy')")
+    query = "SELECT relid::regclass, index_relid::regclass, blocks_total, blocks_done FROM pg_stat_progress_create_index"
+    until("the copy is shown", lambda: server.sql(query, "d") == "p|p_copy|2048|0")
+    gate.run("SELECT pg_advisory_unlock(55436)")
+    copied = copier.wait().rows
+    assert int(copied[0][0]) > 0, copied
+    assert server.sql(query, "d") == ""
+    gate.close()
+    copier.close()
+
+
+def concurrently(server, _tell):
+    server.sql("CREATE TABLE c AS SELECT g AS a FROM generate_series(1, 50000) g", "d")
+    server.sql("CREATE INDEX CONCURRENTLY c_copy ON c USING columnstore (a)", "d")
+    assert share(server, "c") == 1, "CREATE INDEX CONCURRENTLY"
+    server.sql("REINDEX INDEX CONCURRENTLY c_copy", "d")
+    assert share(server, "c") == 1, "REINDEX CONCURRENTLY"
+    server.sql("REINDEX TABLE CONCURRENTLY c", "d")
+    assert share(server, "c") == 1, "REINDEX TABLE CONCURRENTLY"
+
+
+def main():
+    with CHECKS.server(SETTINGS) as server:
+        server.create_database("d")
+        for what in (load, beside_a_writer, dead_rows, left_alone, small_file, shown, concurrently):
+            with CHECKS.part(what.__name__) as tell:
+                what(server, tell)
+        log = server.log.read_text(errors="replace")
+        CHECKS.say("nothing failed in the background", " failed: " not in log, [line for line in log.splitlines() if " failed: " in line][:5])
+    return CHECKS.status()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
