@@ -112,6 +112,8 @@ CALLS = {
     "columnstore_refresh": COPIED.format("CALL engine.columnstore_refresh('copy')"),
     "columnstore_verify": COPIED.format("SELECT * FROM engine.columnstore_verify('copy')"),
     "columnstore_figures": COPIED.format("SELECT heap_blocks > 0 FROM engine.columnstore_figures('copy'::regclass)"),
+    "columnstore_create": COPIED.format("SELECT count(*) FROM engine.columnstore_create('copied')"),
+    "stat_all_column_store_indexes": COPIED.format("SELECT relation_blocks, compressed_blocks, cache_pages_usable FROM engine.stat_all_column_store_indexes"),
     "columnstore_indexes": COPIED.format("SELECT index_name, copies FROM engine.columnstore_indexes"),
     # tests/uint8.py has the type's functions.
     "storage_maintenance_auto": "CALL engine.storage_maintenance_auto(dry_run => true)",

@@ -787,11 +787,11 @@ CREATE PROCEDURE engine.columnstore_refresh(IN index regclass, INOUT copied bigi
 COMMENT ON PROCEDURE engine.columnstore_refresh(regclass, bigint) IS 'copies blocks of a table into its columnstore index that everybody sees and that it does not have; copied is how many';
 CREATE FUNCTION engine.columnstore_verify(index regclass, OUT block bigint, OUT detail text) RETURNS SETOF record LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'colonnade_columnstore_verify';
 COMMENT ON FUNCTION engine.columnstore_verify(regclass) IS 'compares the copies of a columnstore index with the rows of its table; a row for each block that differs';
-CREATE FUNCTION engine.columnstore_figures(index oid, OUT heap_blocks bigint, OUT clean_blocks bigint, OUT not_visible_blocks bigint, OUT not_copied_blocks bigint,
+CREATE FUNCTION engine.columnstore_figures(index oid, OUT heap_blocks bigint, OUT clean_blocks bigint, OUT not_visible_blocks bigint, OUT not_copied_blocks bigint, OUT copied_blocks bigint,
     OUT copies bigint, OUT copied_rows bigint, OUT bytes bigint) RETURNS SETOF record LANGUAGE c STRICT ROWS 1 AS 'MODULE_PATHNAME', 'colonnade_columnstore_figures';
 COMMENT ON FUNCTION engine.columnstore_figures(oid) IS 'figures of a columnstore index';
 CREATE VIEW engine.columnstore_indexes AS
-SELECT c.oid::regclass AS index_name, i.indrelid::regclass AS table_name, f.heap_blocks, f.clean_blocks, f.not_visible_blocks, f.not_copied_blocks, f.copies, f.copied_rows, f.bytes
+SELECT c.oid::regclass AS index_name, i.indrelid::regclass AS table_name, f.heap_blocks, f.clean_blocks, f.not_visible_blocks, f.not_copied_blocks, f.copied_blocks, f.copies, f.copied_rows, f.bytes
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) c.relam AND a.amname OPERATOR(pg_catalog.=) 'columnstore'
 JOIN pg_catalog.pg_index i ON i.indexrelid OPERATOR(pg_catalog.=) c.oid,
@@ -799,3 +799,28 @@ JOIN pg_catalog.pg_index i ON i.indexrelid OPERATOR(pg_catalog.=) c.oid,
 WHERE c.relkind OPERATOR(pg_catalog.=) 'i';
 COMMENT ON VIEW engine.columnstore_indexes IS 'columnstore indexes: how many blocks of their tables queries read from copies';
 GRANT SELECT ON engine.columnstore_indexes TO PUBLIC;
+CREATE VIEW engine.stat_all_column_store_indexes AS
+SELECT table_name, index_name, heap_blocks AS relation_blocks, copied_blocks AS compressed_blocks, clean_blocks AS cache_pages_usable FROM engine.columnstore_indexes;
+COMMENT ON VIEW engine.stat_all_column_store_indexes IS 'columnstore_indexes under the names of Swarm64 DA';
+GRANT SELECT ON engine.stat_all_column_store_indexes TO PUBLIC;
+
+CREATE FUNCTION engine.columnstore_create(table_name regclass, compression_type text DEFAULT 'zstd', compression_level int DEFAULT 5) RETURNS SETOF regclass
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    columns text;
+    before oid[];
+BEGIN
+    -- An index has 32 columns at most (INDEX_MAX_KEYS). It is made in the schema of its table, with a name that the server finds.
+    FOR columns IN
+        SELECT string_agg(quote_ident(attname), ', ' ORDER BY number)
+        FROM (SELECT attname, row_number() OVER (ORDER BY attnum) AS number FROM pg_attribute
+              WHERE attrelid = table_name AND attnum > 0 AND NOT attisdropped AND attgenerated <> 'v') c
+        GROUP BY (number - 1) / 32 ORDER BY min(number)
+    LOOP
+        before := ARRAY(SELECT indexrelid FROM pg_index WHERE indrelid = table_name);
+        EXECUTE format('CREATE INDEX ON %s USING columnstore (%s) WITH (compression_type = %L, compression_level = %s)',
+            table_name, columns, compression_type, compression_level);
+        RETURN QUERY SELECT indexrelid::regclass FROM pg_index WHERE indrelid = table_name AND indexrelid <> ALL (before);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION engine.columnstore_create(regclass, text, int) IS 'makes columnstore indexes of all columns of a table, of up to 32 columns each';

@@ -115,3 +115,39 @@ REINDEX INDEX u;
 SELECT * FROM engine.columnstore_verify('u');
 -- what went is gone
 DROP TABLE untold, t, empty, kinds, unlogged, parts, temporary;
+-- indexes of all columns: more than one of a wide table; none of the dropped column
+SELECT format('CREATE TABLE "Wide table" (%s)', string_agg(format('c%s int', n), ', ')) FROM generate_series(1, 40) n \gexec
+ALTER TABLE "Wide table" DROP COLUMN c7;
+INSERT INTO "Wide table" (c1, c40) SELECT g, g FROM generate_series(1, 1000) g;
+CALL harness.settle();
+SELECT pg_get_indexdef(i) FROM engine.columnstore_create('"Wide table"', 'lz4', 3) i;
+SELECT * FROM compared('SELECT sum(c1), count(c2) FROM "Wide table"');
+SELECT * FROM compared('SELECT sum(c40) FROM "Wide table"');
+SELECT table_name, index_name, relation_blocks = compressed_blocks AND compressed_blocks = cache_pages_usable AS all_are FROM engine.stat_all_column_store_indexes WHERE table_name = '"Wide table"'::regclass ORDER BY 2;
+SELECT engine.columnstore_create('"Wide table"', 'pglz');
+SELECT engine.columnstore_create('columnar');
+-- partitions are refreshed by the index of their table
+CREATE TABLE parted (a int, b text) PARTITION BY RANGE (a);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (1000) TO (2000);
+CREATE INDEX parted_copy ON parted USING columnstore (a, b) WITH (refresh = off);
+INSERT INTO parted SELECT g, 'b' FROM generate_series(0, 1999) g;
+CALL harness.settle();
+VACUUM parted;
+SELECT index_name, clean_blocks > 0 AS copied FROM engine.columnstore_indexes WHERE table_name::text LIKE 'parted%' ORDER BY 1;
+CALL engine.columnstore_refresh('parted_copy');
+SELECT index_name, clean_blocks > 0 AS copied FROM engine.columnstore_indexes WHERE table_name::text LIKE 'parted%' ORDER BY 1;
+SELECT * FROM compared('SELECT count(*), sum(a) FROM parted');
+-- in a transaction block all is one transaction
+INSERT INTO parted SELECT g, 'c' FROM generate_series(0, 999) g;
+CALL harness.settle();
+BEGIN;
+CALL engine.columnstore_refresh('parted_copy', 0);
+ROLLBACK;
+SELECT * FROM compared('SELECT count(*), sum(a) FROM parted');
+CALL engine.columnstore_refresh(NULL);
+-- an index that is not valid
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'parted_1_a_b_idx'::regclass;
+CALL engine.columnstore_refresh('parted_1_a_b_idx');
+SELECT * FROM compared('SELECT count(*), sum(a) FROM parted_1');
+UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'parted_1_a_b_idx'::regclass;

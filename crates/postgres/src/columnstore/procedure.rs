@@ -4,12 +4,12 @@
 //! stays if the rest fails. Inside a transaction block, or called by a function, all of it is done in that
 //! transaction.
 
-use pgrx::pg_guard;
+use pgrx::{PgList, pg_guard};
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
 
 use super::access_method;
 use super::refresh::Refresh;
-use crate::host::fmgr;
+use crate::host::{catalogs, fmgr};
 use crate::host::relation::{with_index, with_table};
 use crate::options::maintenance;
 
@@ -29,8 +29,30 @@ pub unsafe extern "C-unwind" fn colonnade_columnstore_refresh(call: FunctionCall
         let may_commit =
             !context.is_null() && (*context).type_ == NodeTag::T_CallContext && !(*context).atomic;
         pg_sys::SPI_connect_ext(if may_commit { pg_sys::SPI_OPT_NONATOMIC as i32 } else { 0 });
-        let mut refresh = Refresh::begin(false, 1);
-        loop {
+        let copied: u64 = indexes(index).into_iter().map(|index| refresh(index, may_commit)).sum();
+        pg_sys::SPI_finish();
+        fmgr::one_row(call, &mut [Datum::from(copied)], &mut [false])
+    }
+}
+
+/// The index itself, or those of the partitions.
+unsafe fn indexes(index: Oid) -> Vec<Oid> {
+    // SAFETY: catalog look-ups.
+    unsafe {
+        if pg_sys::get_rel_relkind(index) as u8 != pg_sys::RELKIND_PARTITIONED_INDEX {
+            return vec![index];
+        }
+        let all = PgList::<Oid>::from_pg(catalogs::inheritors(index));
+        all.iter_oid().filter(|&index| pg_sys::get_rel_relkind(index) as u8 == pg_sys::RELKIND_INDEX).collect()
+    }
+}
+
+/// Refreshes one index. Returns how many blocks were copied.
+unsafe fn refresh(index: Oid, may_commit: bool) -> u64 {
+    let mut refresh = Refresh::begin(false, 1);
+    loop {
+        // SAFETY: SPI is connected.
+        let has_more = unsafe {
             if may_commit {
                 pg_sys::SPI_commit();
                 pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
@@ -47,11 +69,10 @@ pub unsafe extern "C-unwind" fn colonnade_columnstore_refresh(call: FunctionCall
                 })
             });
             pg_sys::PopActiveSnapshot();
-            if !has_more {
-                break;
-            }
+            has_more
+        };
+        if !has_more {
+            return refresh.done.copied;
         }
-        pg_sys::SPI_finish();
-        fmgr::one_row(call, &mut [Datum::from(refresh.done.copied)], &mut [false])
     }
 }

@@ -47,11 +47,12 @@ unsafe fn put(call: FunctionCallInfo, index: Open, heap: Open) {
     // SAFETY: both are open and locked.
     unsafe {
         let counts = cover::take(index, heap, true).counts;
-        let (mut copies, mut rows) = (0_i64, 0_i64);
+        let (mut copies, mut copied, mut rows) = (0_i64, 0_u64, 0_i64);
         for region in 0..heap.block_count().div_ceil(REGION_BLOCKS) {
             let Some(known) = regions::load(index, region) else { continue };
-            let used: BTreeSet<u8> =
-                known.entries().iter().copied().filter(|entry| (1..=SLOTS).contains(entry)).collect();
+            let entries = || known.entries().iter().copied().filter(|entry| (1..=SLOTS).contains(entry));
+            let used: BTreeSet<u8> = entries().collect();
+            copied += entries().count() as u64;
             copies += used.len() as i64;
             rows += used.iter().map(|&slot| i64::from(known.slot(slot).rows)).sum::<i64>();
         }
@@ -62,10 +63,11 @@ unsafe fn put(call: FunctionCallInfo, index: Open, heap: Open) {
             number(counts.clean),
             number(counts.not_visible),
             number(counts.not_copied),
+            number(copied),
             Datum::from(copies),
             Datum::from(rows),
             Datum::from(bytes),
         ];
-        fmgr::put_row(call, &mut values, &mut [false; 7]);
+        fmgr::put_row(call, &mut values, &mut [false; 8]);
     }
 }
