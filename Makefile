@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite fuzz-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
+.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite fuzz-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-htap bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -131,6 +131,9 @@ bench-uint8: ## engine.uint8 beside bigint: ClickBench's questions that name Wat
 
 bench-oltp: ## pgbench and single-row writes on hot rows beside heap, 8 clients (RUNS, TRANSACTIONS, CLIENTS, SCALE)
 	scripts/bench.sh oltp
+
+bench-htap: ## sums of one snapshot beside pgbench: heap, columnstore index, colcompress (RUNS, SECONDS, CLIENTS, SCALE, ARMS)
+	scripts/bench.sh htap
 
 bench-packing: ## a million rows inserted one by one and packed, beside the same rows loaded at once (ROWS, CLIENTS, RUNS)
 	scripts/bench.sh packing

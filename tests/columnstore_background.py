@@ -146,7 +146,7 @@ def shown(server, _tell):
 
 
 def concurrently(server, _tell):
-    server.sql("CREATE TABLE c AS SELECT g AS a FROM generate_series(1, 50000) g", "d")
+    server.sql("CREATE TABLE c (a int); INSERT INTO c SELECT generate_series(1, 50000)", "d")
     server.sql("CREATE INDEX CONCURRENTLY c_copy ON c USING columnstore (a)", "d")
     assert share(server, "c") == 1, "CREATE INDEX CONCURRENTLY"
     server.sql("REINDEX INDEX CONCURRENTLY c_copy", "d")

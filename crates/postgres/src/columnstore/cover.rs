@@ -103,12 +103,12 @@ impl Cover {
         known: Option<&Region>,
     ) {
         let entries = known.map_or(&[][..], Region::entries);
-        let mut used = [false; SLOTS as usize + 1];
+        let mut counted = [0; SLOTS as usize + 1];
         for (at, (block, &visible)) in here.zip(visible).enumerate() {
             let entry = entries.get(at).copied().unwrap_or(0);
-            match used.get_mut(usize::from(entry)).filter(|_| visible && entry != 0) {
-                Some(used) => {
-                    *used = true;
+            match counted.get_mut(usize::from(entry)).filter(|_| visible && entry != 0) {
+                Some(counted) => {
+                    *counted += 1;
                     self.counts.clean += 1;
                 }
                 None => {
@@ -118,9 +118,17 @@ impl Cover {
             }
         }
         let Some(region) = known else { return };
-        for number in (1..=SLOTS).filter(|&number| used.get(usize::from(number)) == Some(&true)) {
+        for (number, counted) in
+            (1..=SLOTS).zip(counted.into_iter().skip(1)).filter(|(_, counted)| *counted > 0)
+        {
             let slot = region.slot(number);
-            let (summary, list) = read_tail(index, region.storage_id, &slot);
+            let (summary, list) = slot.tail();
+            self.stripes
+                .push(slot.stripe(region.storage_id, read_tail(index, region.storage_id, &slot, summary)));
+            if counted == slot.blocks {
+                continue;
+            }
+            let list = read_tail(index, region.storage_id, &slot, list);
             let counts = |block: u16| {
                 let at = usize::from(block);
                 visible.get(at) == Some(&true) && entries.get(at) == Some(&number)
@@ -133,7 +141,6 @@ impl Cover {
                     }
                 }
             }
-            self.stripes.push(slot.stripe(region.storage_id, summary));
         }
     }
 }
@@ -149,20 +156,15 @@ pub fn rows_of_blocks(list: &[u8], first_row: u64) -> impl Iterator<Item = (Rang
     })
 }
 
-/// The summary of a copy, and the list of its blocks.
-pub fn read_tail(index: Open, storage_id: u64, slot: &Slot) -> (Vec<u8>, Vec<u8>) {
+/// A part of what lies behind a copy's stripe (`Slot::tail`): its summary, or the list of its blocks.
+pub fn read_tail(index: Open, storage_id: u64, slot: &Slot, part: Range<u64>) -> Vec<u8> {
     let expected = pages::Expected { storage_id, first_row: slot.first_row() };
-    let (summary, list) = slot.tail();
-    let read = |range| {
-        let mut bytes = Vec::new();
-        // SAFETY: no strategy.
-        let read = unsafe {
-            pages::read_range(index, slot.run(), expected, range, std::ptr::null_mut(), &mut bytes)
-        };
-        match read {
-            Ok(()) => bytes,
-            Err(problem) => error::raise_stripe(index, slot.first_row(), problem),
-        }
-    };
-    (read(summary), read(list))
+    let mut bytes = Vec::new();
+    // SAFETY: no strategy.
+    let read =
+        unsafe { pages::read_range(index, slot.run(), expected, part, std::ptr::null_mut(), &mut bytes) };
+    match read {
+        Ok(()) => bytes,
+        Err(problem) => error::raise_stripe(index, slot.first_row(), problem),
+    }
 }

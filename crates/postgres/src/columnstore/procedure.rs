@@ -4,13 +4,13 @@
 //! stays if the rest fails. Inside a transaction block, or called by a function, all of it is done in that
 //! transaction.
 
-use pgrx::{PgList, pg_guard};
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
+use pgrx::{PgList, pg_guard};
 
 use super::access_method;
 use super::refresh::Refresh;
-use crate::host::{catalogs, fmgr};
 use crate::host::relation::{with_index, with_table};
+use crate::host::{catalogs, fmgr};
 use crate::options::maintenance;
 
 crate::sql_function!(pg_finfo_colonnade_columnstore_refresh);
@@ -43,7 +43,9 @@ unsafe fn indexes(index: Oid) -> Vec<Oid> {
             return vec![index];
         }
         let all = PgList::<Oid>::from_pg(catalogs::inheritors(index));
-        all.iter_oid().filter(|&index| pg_sys::get_rel_relkind(index) as u8 == pg_sys::RELKIND_INDEX).collect()
+        all.iter_oid()
+            .filter(|&index| pg_sys::get_rel_relkind(index) as u8 == pg_sys::RELKIND_INDEX)
+            .collect()
     }
 }
 

@@ -84,7 +84,7 @@ unsafe fn check_copy(
     let (slot, first) = (known.slot(number), region * REGION_BLOCKS);
     let attributes = access_method::attributes(index);
     let kinds = kinds_of(heap, &attributes);
-    let (_, list) = cover::read_tail(index, known.storage_id, &slot);
+    let list = cover::read_tail(index, known.storage_id, &slot, slot.tail().1);
     let stored = read_columns(index, known.storage_id, &slot, kinds.len());
     let mut left = clean;
     while !left.is_empty() {
