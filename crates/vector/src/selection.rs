@@ -61,11 +61,57 @@ impl Selection {
         }
     }
 
+    /// Takes rows out: `out` has them ascending and without repeats.
+    pub fn remove(&mut self, out: &[u32]) {
+        match self {
+            Self::All(len) => {
+                let mut rows = Vec::with_capacity((*len as usize).saturating_sub(out.len()));
+                let mut from = 0;
+                for &row in out.iter().take_while(|&&row| row < *len) {
+                    rows.extend(from..row);
+                    from = row + 1;
+                }
+                if from > 0 {
+                    rows.extend(from..*len);
+                    *self = Self::Rows(rows);
+                }
+            }
+            Self::Rows(rows) => {
+                let mut left = out.iter().copied().peekable();
+                rows.retain(|&row| {
+                    while left.next_if(|&out| out < row).is_some() {}
+                    left.peek() != Some(&row)
+                });
+            }
+        }
+    }
+
     /// Selected rows, ascending.
     pub fn iter(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match self {
             Self::All(len) => Box::new(0..*len),
             Self::Rows(rows) => Box::new(rows.iter().copied()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Selection;
+
+    #[test]
+    fn rows_are_taken_out() {
+        let after = |mut selection: Selection, out: &[u32]| {
+            selection.remove(out);
+            selection
+        };
+        let rows = |rows: &[u32]| Selection::Rows(rows.to_vec());
+        assert_eq!(after(Selection::All(4), &[]), Selection::All(4));
+        assert_eq!(after(Selection::All(4), &[4, 9]), Selection::All(4));
+        assert_eq!(after(Selection::All(4), &[0, 1, 3]), rows(&[2]));
+        assert_eq!(after(Selection::All(4), &[0, 1, 2, 3, 4]), rows(&[]));
+        assert_eq!(after(rows(&[1, 4, 6, 9]), &[0, 4, 5, 9, 12]), rows(&[1, 6]));
+        assert_eq!(after(rows(&[1, 4]), &[]), rows(&[1, 4]));
+        assert_eq!(after(rows(&[7]), &[1, 2, 3]), rows(&[7]));
     }
 }

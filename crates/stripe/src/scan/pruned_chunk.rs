@@ -183,7 +183,7 @@ impl PrunedChunk {
         }
         checks.sort_unstable();
         if !self.out.is_empty() {
-            selection.retain(|row| self.out.binary_search(&row).is_err());
+            selection.remove(&self.out);
             if selection.is_empty() {
                 return Ok(None);
             }

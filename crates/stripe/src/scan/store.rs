@@ -118,7 +118,10 @@ impl RowsOut {
     /// All rows with these numbers are out.
     pub fn rows(&mut self, numbers: Range<u64>) {
         let (start, end) = (numbers.start.max(self.range.start), numbers.end.min(self.range.end));
-        (start..end).for_each(|number| self.row(number));
+        let at = |number: u64| u32::try_from(number.saturating_sub(self.range.start));
+        if let (Ok(start), Ok(end)) = (at(start), at(end)) {
+            self.positions.extend(start..end);
+        }
     }
 
     /// Positions in the range, ascending, each once.

@@ -11,6 +11,7 @@ use query::{Batch, Edge, Members, Ranking, RowFilter, Summary, SummaryNeed};
 use stripe::scan::{BatchLayout, ChunkUnit, DerivedColumns, Located, Tally, VectorPiece, VectorRequest};
 use vector::Predicate;
 
+use super::hot_rows::HotRows;
 use crate::convert::{ColumnWriter, missing_value};
 use crate::host::error;
 use crate::scan::explain::Beside;
@@ -48,8 +49,8 @@ pub struct VectorScan {
     pub(super) derived: DerivedColumns,
     /// Known once the scan starts.
     pub(super) layout: Arc<BatchLayout>,
-    /// Slots that hot rows of one batch lie in.
-    pub(super) hot_slots: Vec<*mut pg_sys::TupleTableSlot>,
+    /// Hot rows that are being taken.
+    pub(super) hot_rows: HotRows,
     /// Hot rows that were looked at to know how early rows can come.
     pending: Option<Batch>,
     phase: Phase,
@@ -74,7 +75,7 @@ impl VectorScan {
             request: VectorRequest::default(),
             derived: Vec::new(),
             layout: Arc::default(),
-            hot_slots: Vec::new(),
+            hot_rows: HotRows::default(),
             pending: None,
             phase: Phase::Start,
             tally: Arc::default(),
@@ -307,6 +308,7 @@ impl VectorScan {
             return;
         }
         self.pending = None;
+        self.hot_rows.forget();
         // SAFETY: the caller's promise.
         unsafe { self.table.restart() };
         self.phase = Phase::Start;
