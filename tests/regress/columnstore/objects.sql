@@ -151,3 +151,29 @@ UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'parted_1_a_b_idx'::re
 CALL engine.columnstore_refresh('parted_1_a_b_idx');
 SELECT * FROM compared('SELECT count(*), sum(a) FROM parted_1');
 UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'parted_1_a_b_idx'::regclass;
+-- the index of a partitioned table has no file: VACUUM and REINDEX of the table see to the partitions
+CREATE TABLE whole (a int, b text) PARTITION BY RANGE (a);
+CREATE TABLE whole_1 PARTITION OF whole FOR VALUES FROM (0) TO (1000);
+CREATE TABLE whole_2 PARTITION OF whole FOR VALUES FROM (1000) TO (2000);
+CREATE INDEX whole_copy ON whole USING columnstore (a, b);
+INSERT INTO whole SELECT g, 'b' FROM generate_series(0, 1999) g;
+CALL harness.settle();
+VACUUM whole;
+SELECT index_name, clean_blocks = heap_blocks AS all_copied FROM engine.columnstore_indexes WHERE table_name::text LIKE 'whole%' ORDER BY 1;
+CALL harness.settle();
+REINDEX TABLE CONCURRENTLY whole;
+SELECT index_name, clean_blocks = heap_blocks AS all_copied FROM engine.columnstore_indexes WHERE table_name::text LIKE 'whole%' ORDER BY 1;
+CALL harness.settle();
+REINDEX INDEX CONCURRENTLY whole_copy;
+SELECT index_name, clean_blocks = heap_blocks AS all_copied FROM engine.columnstore_indexes WHERE table_name::text LIKE 'whole%' ORDER BY 1;
+SELECT * FROM compared('SELECT count(*), sum(a) FROM whole');
+-- what comes after a refresh in a procedure has the session's own level
+SET default_transaction_isolation = serializable;
+DO $$
+DECLARE copied bigint;
+BEGIN
+    CALL engine.columnstore_refresh('whole_copy', copied);
+    RAISE NOTICE '%, locks on the tables: %', current_setting('transaction_isolation'), (SELECT count(*) FROM pg_locks WHERE relation = ANY ('{whole_1, whole_2}'::regclass[]::oid[]));
+END $$;
+RESET default_transaction_isolation;
+DROP TABLE whole;

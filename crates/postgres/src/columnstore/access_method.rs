@@ -123,8 +123,10 @@ pub fn expect_valid(index: Open) {
 pub fn valid_indexes(table: Oid, method: Oid) -> Vec<Oid> {
     // SAFETY: in a transaction.
     let indexes = unsafe { catalogs::indexes_of(table) }.into_iter();
-    let ours = indexes.filter(|&(index, valid)| valid && method_of(index) == method);
-    ours.map(|(index, _)| index).collect()
+    // The index of a partitioned table has no file.
+    let ours = Some((method, pg_sys::RELKIND_INDEX));
+    let found = indexes.filter(|&(index, valid)| valid && tables::method_and_kind(index) == ours);
+    found.map(|(index, _)| index).collect()
 }
 
 /// Whether an index is ours that the planner knows.

@@ -34,11 +34,14 @@ pub unsafe fn refresh_all(node: *mut pg_sys::Node) {
         let Some(mut tables) = tables(node, method) else { return };
         tables.sort_unstable_by_key(|table| table.to_u32());
         tables.dedup();
+        let mut is_open = false;
         for table in tables {
             for index in access_method::valid_indexes(table, method) {
                 let mut refresh = Refresh::begin(false, 1);
                 loop {
                     next_transaction();
+                    is_open = true;
+                    pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
                     pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
                     let has_more = try_refresh(table, index, &mut refresh);
                     pg_sys::PopActiveSnapshot();
@@ -47,6 +50,10 @@ pub unsafe fn refresh_all(node: *mut pg_sys::Node) {
                     }
                 }
             }
+        }
+        if is_open {
+            // What comes next, in a pipeline, is in no transaction of ours, with its level and its locks.
+            next_transaction();
         }
     }
 }
@@ -59,12 +66,12 @@ unsafe fn next_transaction() {
         if pg_sys::ActiveSnapshotSet() {
             pg_sys::PopActiveSnapshot();
         }
-        // Both leave a context that ends with the transaction. The statement's own outlives it.
-        let context = pg_sys::CurrentMemoryContext;
+        // The present context may be that of the statement's last transaction. The portal's outlives it.
         pg_sys::CommitTransactionCommand();
         pg_sys::StartTransactionCommand();
-        pg_sys::MemoryContextSwitchTo(context);
-        pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
+        if !pg_sys::PortalContext.is_null() {
+            pg_sys::MemoryContextSwitchTo(pg_sys::PortalContext);
+        }
     }
 }
 
@@ -93,8 +100,8 @@ unsafe fn tables(node: *mut pg_sys::Node, method: Oid) -> Option<Vec<Oid>> {
                     let found = named((*statement).relation);
                     match pg_sys::IndexGetRelation(found, true) {
                         _ if found == Oid::INVALID => mine(all()),
-                        Oid::INVALID => mine(vec![found]),
-                        table => mine(vec![table]),
+                        Oid::INVALID => mine(with_partitions(found)),
+                        table => mine(with_partitions(table)),
                     }
                 })
             }
@@ -113,6 +120,12 @@ unsafe fn named(name: *mut pg_sys::RangeVar) -> Oid {
         let (none, missing_ok) = (pg_sys::NoLock as i32, pg_sys::RVROption::RVR_MISSING_OK);
         pg_sys::RangeVarGetRelidExtended(name, none, missing_ok, None, std::ptr::null_mut())
     }
+}
+
+/// A table and its partitions.
+unsafe fn with_partitions(table: Oid) -> Vec<Oid> {
+    // SAFETY: catalog look-ups.
+    unsafe { PgList::<Oid>::from_pg(catalogs::inheritors(table)).iter_oid().collect() }
 }
 
 /// Those that the user may maintain.

@@ -2,7 +2,7 @@
 //!
 //! | page | from byte 64 on |
 //! | --- | --- |
-//! | metapage, block 0 | the places of 2,000 root pages (u32 each; 0: none), and that of the page of free runs |
+//! | metapage, block 0 | the places of 2,000 root pages (u32 each; 0: none), that of the page of free runs, and the region where a refresh goes on (u32) |
 //! | root page | the places of the region pages of 2,000 regions |
 //! | region page | 15 slots of 64 bytes, each a copy; from byte 1024 on an entry for each of 2,048 heap blocks |
 //! | page of free runs | up to 500 runs (first block u32, blocks u32, full transaction id u64) |
@@ -125,7 +125,7 @@ pub fn set_region_count(page: &mut [u8], regions: u64) {
 
 /// A place on the metapage or a root page. None: there is nothing.
 pub fn place(page: &[u8], at: u32) -> Option<u32> {
-    let at = BODY + 4 * at.min(PLACES) as usize;
+    let at = BODY + 4 * at.min(NEXT_REGION) as usize;
     Some(u32_at(page, at)).filter(|&block| block != 0)
 }
 
@@ -136,6 +136,8 @@ pub fn set_place(page: &mut [u8], at: u32, block: u32) {
 
 /// Which place of a metapage is that of the page of free runs.
 pub const FREE_PAGE: u32 = PLACES;
+/// Which place of a metapage is the region where a refresh goes on.
+pub const NEXT_REGION: u32 = PLACES + 1;
 /// Runs on a page of free runs.
 pub const FREE_RUNS: usize = 500;
 const FREE_RUN_BYTES: usize = 16;

@@ -30,6 +30,10 @@ pub unsafe extern "C-unwind" fn colonnade_columnstore_refresh(call: FunctionCall
             !context.is_null() && (*context).type_ == NodeTag::T_CallContext && !(*context).atomic;
         pg_sys::SPI_connect_ext(if may_commit { pg_sys::SPI_OPT_NONATOMIC as i32 } else { 0 });
         let copied: u64 = indexes(index).into_iter().map(|index| refresh(index, may_commit)).sum();
+        if may_commit {
+            // What the caller does next is in no transaction of ours, with its level and its locks.
+            pg_sys::SPI_commit();
+        }
         pg_sys::SPI_finish();
         fmgr::one_row(call, &mut [Datum::from(copied)], &mut [false])
     }

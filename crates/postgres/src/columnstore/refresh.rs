@@ -24,6 +24,10 @@ use crate::storage::file::pages::{self, PageOwner};
 /// If this many slots are used, a region is copied anew.
 const MANY_SLOTS: usize = 8;
 
+/// Steps after which pages are looked for that nothing names, before a refresh has come to its end: it may be
+/// stopped each time.
+const STEPS_UNSWEPT: u32 = 64;
+
 /// What was found and done.
 #[derive(Default, Clone, Copy)]
 pub struct Done {
@@ -65,20 +69,26 @@ pub struct Refresh {
     counts: bool,
     /// Fewest blocks of a region that are worth a copy.
     fewest: usize,
-    /// The next region.
-    region: u32,
+    /// The region that it began with: where the one before it ended.
+    first: u32,
+    /// How many regions were seen to.
+    seen: u32,
+    /// Steps since pages were looked for that nothing names.
+    unswept: u32,
     /// What was done so far.
     pub done: Done,
 }
 
 impl Refresh {
-    /// Begins with the first region. Regions with fewer than `fewest` blocks to be copied are left alone.
+    /// Begins with the region where the last refresh ended. Regions with fewer than `fewest` blocks to be
+    /// copied are left alone.
     pub const fn begin(counts: bool, fewest: usize) -> Self {
         let done = Done { rows: 0, covered: 0, copied: 0, not_visible: 0 };
-        Self { counts, fewest, region: 0, done }
+        Self { counts, fewest, first: 0, seen: 0, unswept: 0, done }
     }
 
     /// Goes on to the next region that has something to be copied. Returns whether there are more regions.
+    /// After the last one comes the first.
     ///
     /// # Safety
     /// As `all`. The table and the index are the same each time.
@@ -86,35 +96,51 @@ impl Refresh {
         let attributes = access_method::attributes(index);
         let blocks = heap.block_count();
         let regions = blocks.div_ceil(REGION_BLOCKS);
-        progress::regions(index, heap, self.region, regions);
-        while self.region < regions {
+        let is_shown = progress::begin(index, heap);
+        progress::regions(self.seen, regions);
+        if self.seen == 0 && !self.counts {
+            self.first = regions::next_region(index);
+        }
+        while self.seen < regions {
+            let region = (self.first + self.seen) % regions;
             // SAFETY: the caller's promise.
-            let done = unsafe { self.refresh_region(index, heap, &attributes, blocks) };
+            let done = unsafe { self.refresh_region(index, heap, &attributes, (region, blocks)) };
             self.done.add(done);
-            self.region += 1;
+            self.seen += 1;
             if done.copied > 0 {
-                progress::regions(index, heap, self.region, regions);
+                self.unswept += 1;
                 break;
             }
         }
-        let is_done = self.region >= regions;
+        let has_more = self.seen < regions;
         let covered = self.done.covered;
         // SAFETY: the caller's promise.
         unsafe {
             // The regions that were not looked at yet have what they had before.
-            regions::note_covered(index, |before| if is_done { covered } else { before.max(covered) });
-            if is_done && self.done.copied > 0 {
+            let next = if has_more { (self.first + self.seen) % regions } else { 0 };
+            regions::note_progress(
+                index,
+                |before| if has_more { before.max(covered) } else { covered },
+                next,
+            );
+            if self.unswept >= if has_more { STEPS_UNSWEPT } else { 1 } {
                 space::sweep(index);
+                self.unswept = 0;
             }
         }
-        if is_done {
+        if is_shown {
             progress::end();
         }
-        !is_done
+        has_more
     }
 
-    unsafe fn refresh_region(&self, index: Open, heap: Open, attributes: &[usize], blocks: u32) -> Done {
-        let region = self.region;
+    unsafe fn refresh_region(
+        &self,
+        index: Open,
+        heap: Open,
+        attributes: &[usize],
+        (region, blocks): (u32, u32),
+    ) -> Done {
         let mut done = Done::default();
         let first = region * REGION_BLOCKS;
         let here = first..first.saturating_add(REGION_BLOCKS).min(blocks);
@@ -186,7 +212,8 @@ pub unsafe fn try_refresh(table: Oid, index: Oid, refresh: &mut Refresh) -> Opti
         }
         with_table(table, pg_sys::NoLock, |heap| {
             with_index(index, pg_sys::NoLock, |index| {
-                let may = access_method::is_ours(index)
+                let may = index.kind() == pg_sys::RELKIND_INDEX
+                    && access_method::is_ours(index)
                     && access_method::is_valid(index)
                     && options::is_refreshed(index)
                     && !heap.is_foreign_temporary();
@@ -246,7 +273,7 @@ unsafe fn copy_some<'a>(
         }
         stop::after(Step::Chosen);
         let copied = copy::copy(heap, attributes, region * REGION_BLOCKS, blocks);
-        let made = write(index, &copied);
+        let made = write(index, heap, &copied);
         stop::after(Step::Written);
         let mut taken = 0;
         regions::change(index, place, |page| {
@@ -267,7 +294,7 @@ unsafe fn copy_some<'a>(
 }
 
 /// Writes a copy where nobody reads any more, or behind the others of the file.
-unsafe fn write(index: Open, copied: &copy::Copied) -> Slot {
+unsafe fn write(index: Open, heap: Open, copied: &copy::Copied) -> Slot {
     // SAFETY: the caller's promise: nobody else makes copies in this index.
     unsafe {
         let encoded =
@@ -295,7 +322,7 @@ unsafe fn write(index: Open, copied: &copy::Copied) -> Slot {
             bytes.extend_from_slice(&rows.to_le_bytes());
         }
         let owner = PageOwner::current(regions::storage_id(index), slot.first_row());
-        let run = match space::take(index, pages::pages_of(bytes.len())) {
+        let run = match space::take(index, heap, pages::pages_of(bytes.len())) {
             Some(first_block) => pages::overwrite_run(index, first_block, &bytes, owner),
             None => pages::append_run(index, &bytes, owner, pages::FileOf::Index),
         };

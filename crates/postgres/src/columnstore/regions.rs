@@ -380,18 +380,29 @@ pub unsafe fn take_copy_number(index: Open) -> u64 {
     number
 }
 
-/// Notes how many blocks have copies, for estimates: changes what was noted before.
+/// Notes how far a refresh is: how many blocks have copies, for estimates, given what was noted before; and
+/// the region where the next one goes on.
 ///
 /// # Safety
 /// As `ensure`.
-pub unsafe fn note_covered(index: Open, now: impl FnOnce(u64) -> u64) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        edit(index, META, Kind::Meta, |page| {
-            let before = layout::covered(page);
-            layout::set_covered(page, now(before));
-        });
+pub unsafe fn note_progress(index: Open, covered: impl FnOnce(u64) -> u64, next_region: u32) {
+    let before = look(index, META, Kind::Meta, |page| layout::covered(page));
+    let covered = covered(before);
+    // A round of the background that finds nothing to do logs nothing.
+    if covered != before || next_region != self::next_region(index) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            edit(index, META, Kind::Meta, |page| {
+                layout::set_covered(page, covered);
+                layout::set_place(page, layout::NEXT_REGION, next_region);
+            });
+        }
     }
+}
+
+/// The region where a refresh goes on.
+pub fn next_region(index: Open) -> u32 {
+    look(index, META, Kind::Meta, |page| layout::place(page, layout::NEXT_REGION)).unwrap_or(0)
 }
 
 /// Blocks of the index's file, and how many heap blocks had copies after the last refresh.

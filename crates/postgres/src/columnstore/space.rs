@@ -15,11 +15,11 @@ use super::regions;
 use crate::host::relation::Open;
 use crate::host::wal;
 
-/// Whether every snapshot of this server is newer than a run's.
-fn is_removable(index: Open, run: &FreeRun) -> bool {
+/// Whether every snapshot that can see the table is newer than a run's.
+fn is_removable(heap: Open, run: &FreeRun) -> bool {
     let since = pg_sys::FullTransactionId { value: run.since };
-    // SAFETY: the index is open.
-    unsafe { pg_sys::GlobalVisCheckRemovableFullXid(index.as_ptr(), since) }
+    // SAFETY: the table is open. The server asks for horizons of tables, not of their indexes.
+    unsafe { pg_sys::GlobalVisCheckRemovableFullXid(heap.as_ptr(), since) }
 }
 
 /// Lists the blocks of the index's file that nothing names. Slots of regions that no entry names are emptied.
@@ -86,14 +86,14 @@ fn largest(mut runs: Vec<FreeRun>) -> Vec<FreeRun> {
 ///
 /// # Safety
 /// As `sweep`.
-pub unsafe fn take(index: Open, blocks: u32) -> Option<BlockNumber> {
+pub unsafe fn take(index: Open, heap: Open, blocks: u32) -> Option<BlockNumber> {
     // Snapshots of this session do not hold back the horizon of its temporary tables.
     if index.is_temporary() {
         return None;
     }
     let page = regions::free_page(index)?;
     let listed = regions::free_runs(index, page);
-    let usable: Vec<bool> = listed.iter().map(|run| is_removable(index, run)).collect();
+    let usable: Vec<bool> = listed.iter().map(|run| is_removable(heap, run)).collect();
     let (first_block, since, left) = cut(&listed, &usable, blocks)?;
     // SAFETY: the caller's promise.
     unsafe { regions::set_free_runs(index, page, &largest(left)) };
