@@ -137,6 +137,7 @@ UPDATE u SET v = 'changed' WHERE id = 3;
 CREATE PUBLICATION u_publication FOR TABLE u;
 SELECT engine.unpack('u');
 DROP PUBLICATION u_publication;
+CALL harness.settle();
 SELECT engine.colcompress_merge('u');
 SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'u'::regclass;
 SELECT * FROM engine.verify('u');
