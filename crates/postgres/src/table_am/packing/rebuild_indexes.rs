@@ -188,7 +188,7 @@ unsafe fn rebuild(found: &Candidate) -> Result<(), String> {
             8 * 1024 * 1024,
         );
         set_lock_timeout(PATIENCE);
-        let done = attempt(&format!("index {}.{}", found.schema, found.name), false, || {
+        let done = attempt(&format!("packing of index {}.{}", found.schema, found.name), false, || {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
