@@ -37,7 +37,7 @@ pub unsafe fn refresh_all(node: *mut pg_sys::Node) {
         let mut is_open = false;
         for table in tables {
             for index in access_method::valid_indexes(table, method) {
-                let mut refresh = Refresh::begin(false, 1);
+                let mut refresh = Refresh::begin(1);
                 loop {
                     next_transaction();
                     is_open = true;

@@ -145,7 +145,7 @@ enum End {
 /// Refreshes an index for as long as it may take. None after an ERROR.
 unsafe fn refresh(index: &Due, what: &str) -> Option<(Refresh, End)> {
     let began = Instant::now();
-    let mut refresh = Refresh::begin(false, if index.idle { 1 } else { FEWEST });
+    let mut refresh = Refresh::begin(if index.idle { 1 } else { FEWEST });
     while settings::is_on() && began.elapsed() < LONGEST {
         // SAFETY: a transaction of its own.
         let more = unsafe {

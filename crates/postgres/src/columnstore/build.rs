@@ -10,7 +10,8 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, IndexBuildResult, IndexInfo, Relation};
 
 use super::layout::{self, Kind};
-use super::{access_method, refresh, regions};
+use super::refresh::Refresh;
+use super::{access_method, regions};
 use crate::host::relation::Open;
 use crate::host::{buffer, critical, generic_wal};
 use crate::storage::file::metapage;
@@ -31,7 +32,7 @@ pub unsafe extern "C-unwind" fn build(
         let result = pg_sys::palloc0(size_of::<IndexBuildResult>()).cast::<IndexBuildResult>();
         let rows = match (*info).ii_Concurrent {
             true => (*heap.form()).reltuples.max(0.0).into(),
-            false => with_snapshot(|| refresh::all(index, heap, true).rows as f64),
+            false => with_snapshot(|| Refresh::build(index, heap).rows as f64),
         };
         ((*result).heap_tuples, (*result).index_tuples) = (rows, rows);
         result

@@ -125,7 +125,7 @@ pub fn set_region_count(page: &mut [u8], regions: u64) {
 
 /// A place on the metapage or a root page. None: there is nothing.
 pub fn place(page: &[u8], at: u32) -> Option<u32> {
-    let at = BODY + 4 * at.min(NEXT_REGION) as usize;
+    let at = BODY + 4 * at.min(FREE_PAGE) as usize;
     Some(u32_at(page, at)).filter(|&block| block != 0)
 }
 
@@ -136,8 +136,8 @@ pub fn set_place(page: &mut [u8], at: u32, block: u32) {
 
 /// Which place of a metapage is that of the page of free runs.
 pub const FREE_PAGE: u32 = PLACES;
-/// Which place of a metapage is the region where a refresh goes on.
-pub const NEXT_REGION: u32 = PLACES + 1;
+/// Where a metapage has the region where a refresh goes on.
+const NEXT_REGION: usize = BODY + 4 * (FREE_PAGE as usize + 1);
 /// Runs on a page of free runs.
 pub const FREE_RUNS: usize = 500;
 const FREE_RUN_BYTES: usize = 16;
@@ -152,6 +152,23 @@ pub struct FreeRun {
     /// The transaction id, with its epoch, that was next when no region named it any more. Older snapshots
     /// may be reading it.
     pub since: u64,
+}
+
+impl FreeRun {
+    /// The block after its last one.
+    pub const fn end(&self) -> u32 {
+        self.first_block.saturating_add(self.block_count)
+    }
+}
+
+/// The region where a refresh goes on; of a metapage.
+pub fn next_region(page: &[u8]) -> u32 {
+    u32_at(page, NEXT_REGION)
+}
+
+/// Sets it.
+pub fn set_next_region(page: &mut [u8], region: u32) {
+    put(page, NEXT_REGION, &region.to_le_bytes());
 }
 
 /// The runs on a page of free runs.
@@ -203,17 +220,20 @@ pub fn entries_mut(page: &mut [u8]) -> &mut [u8] {
     page.get_mut(ENTRIES..ENTRIES + REGION_BLOCKS as usize).unwrap_or(&mut [])
 }
 
-/// Slots with a copy that no entry names, not even a pending one.
-pub fn stale_slots(page: &[u8]) -> impl Iterator<Item = u8> {
-    let mut named = [false; SLOTS as usize + 1];
-    for entry in entries(page) {
-        if let Some(named) = named.get_mut(usize::from(entry & !PENDING)) {
-            *named = true;
+/// Whether an entry names a slot, a pending one among them.
+pub fn is_named(entries: &[u8], slot: u8) -> bool {
+    entries.iter().any(|entry| entry & !PENDING == slot)
+}
+
+/// The slots whose copies count for at least one block, with the number of these blocks.
+pub fn counting_slots(entries: &[u8]) -> impl Iterator<Item = (u8, u32)> {
+    let mut blocks = [0; SLOTS as usize + 1];
+    for &entry in entries {
+        if let Some(blocks) = blocks.get_mut(usize::from(entry)) {
+            *blocks += 1;
         }
     }
-    (1..=SLOTS).filter(move |&number| {
-        named.get(usize::from(number)) == Some(&false) && slot(page, number).block_count > 0
-    })
+    (0..).zip(blocks).skip(1).filter(|&(_, blocks)| blocks > 0)
 }
 
 /// Where a copy is.
@@ -367,7 +387,8 @@ mod tests {
         set_place(&mut page, PLACES - 1, 4);
         assert_eq!(place(&page, FREE_PAGE), None);
         set_place(&mut page, FREE_PAGE, 5);
-        assert_eq!(place(&page, FREE_PAGE), Some(5));
+        set_next_region(&mut page, 6);
+        assert_eq!((place(&page, FREE_PAGE), next_region(&page)), (Some(5), 6));
         assert_eq!((place(&page, 0), place(&page, 1), place(&page, PLACES - 1)), (Some(3), None, Some(4)));
         assert_eq!((next_copy(&page), covered(&page), region_count(&page)), (12, 13, 14));
     }

@@ -55,7 +55,7 @@ unsafe fn indexes(index: Oid) -> Vec<Oid> {
 
 /// Refreshes one index. Returns how many blocks were copied.
 unsafe fn refresh(index: Oid, may_commit: bool) -> u64 {
-    let mut refresh = Refresh::begin(false, 1);
+    let mut refresh = Refresh::begin(1);
     loop {
         // SAFETY: SPI is connected.
         let has_more = unsafe {

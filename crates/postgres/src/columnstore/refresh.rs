@@ -31,7 +31,7 @@ const STEPS_UNSWEPT: u32 = 64;
 /// What was found and done.
 #[derive(Default, Clone, Copy)]
 pub struct Done {
-    /// Live rows of the table, counted by `all` only.
+    /// Live rows of the table, where all blocks were looked at.
     pub rows: u64,
     /// Blocks that have a copy now.
     pub covered: u64,
@@ -50,22 +50,12 @@ impl Done {
     }
 }
 
-/// Copies what is all-visible and has no copy, in all regions. Bits of the visibility map are set where
-/// VACUUM would set them. With `counts` all blocks are looked at, and live rows are counted; else only those
-/// that are not read from copies.
-///
-/// # Safety
-/// The table is locked so that no VACUUM runs, the index so that nobody else makes copies. A snapshot is
-/// active.
-pub unsafe fn all(index: Open, heap: Open, counts: bool) -> Done {
-    let mut refresh = Refresh::begin(counts, 1);
-    // SAFETY: the caller's promise.
-    unsafe { while refresh.step(index, heap) {} }
-    refresh.done
-}
-
-/// A refresh that is done in steps, each of which may be a transaction of its own.
+/// A refresh: copies what is all-visible and has no copy. Bits of the visibility map are set where VACUUM
+/// would set them. It is done in steps, each of which may be a transaction of its own.
+#[derive(Default)]
 pub struct Refresh {
+    /// Whether all blocks are looked at, and live rows counted; else only blocks that are not read from
+    /// copies.
     counts: bool,
     /// Fewest blocks of a region that are worth a copy.
     fewest: usize,
@@ -82,23 +72,34 @@ pub struct Refresh {
 impl Refresh {
     /// Begins with the region where the last refresh ended. Regions with fewer than `fewest` blocks to be
     /// copied are left alone.
-    pub const fn begin(counts: bool, fewest: usize) -> Self {
-        let done = Done { rows: 0, covered: 0, copied: 0, not_visible: 0 };
-        Self { counts, fewest, first: 0, seen: 0, unswept: 0, done }
+    pub fn begin(fewest: usize) -> Self {
+        Self { fewest, ..Self::default() }
+    }
+
+    /// Fills an index whose file is empty, in one transaction. Returns what was found and done.
+    ///
+    /// # Safety
+    /// As `step`.
+    pub unsafe fn build(index: Open, heap: Open) -> Done {
+        let mut refresh = Self { counts: true, ..Self::default() };
+        // SAFETY: the caller's promise.
+        unsafe { while refresh.step(index, heap) {} }
+        refresh.done
     }
 
     /// Goes on to the next region that has something to be copied. Returns whether there are more regions.
     /// After the last one comes the first.
     ///
     /// # Safety
-    /// As `all`. The table and the index are the same each time.
+    /// The table is locked so that no VACUUM runs, the index so that nobody else makes copies. A snapshot is
+    /// active. The table and the index are the same each time.
     pub unsafe fn step(&mut self, index: Open, heap: Open) -> bool {
         let attributes = access_method::attributes(index);
         let blocks = heap.block_count();
         let regions = blocks.div_ceil(REGION_BLOCKS);
         let is_shown = progress::begin(index, heap);
         progress::regions(self.seen, regions);
-        if self.seen == 0 && !self.counts {
+        if self.seen == 0 {
             self.first = regions::next_region(index);
         }
         while self.seen < regions {
@@ -226,17 +227,10 @@ pub unsafe fn try_refresh(table: Oid, index: Oid, refresh: &mut Refresh) -> Opti
 /// Whether a region is better copied anew as a whole: most slots are used, or a quarter of the copied rows do
 /// not count.
 fn is_worn(region: &regions::Region) -> bool {
-    let mut blocks = [0u32; SLOTS as usize + 1];
-    for &entry in region.entries() {
-        if let Some(count) = blocks.get_mut(usize::from(entry)) {
-            *count += 1;
-        }
-    }
-    let used: Vec<u8> =
-        (1..=SLOTS).filter(|&slot| blocks.get(usize::from(slot)).is_some_and(|&count| count > 0)).collect();
-    let copied: u32 = used.iter().map(|&slot| region.slot(slot).blocks).sum();
-    let counted: u32 = blocks.iter().skip(1).sum();
-    used.len() >= MANY_SLOTS || (copied - counted.min(copied)) * 4 > copied
+    let used: Vec<(u8, u32)> = layout::counting_slots(region.entries()).collect();
+    let copied: u32 = used.iter().map(|&(slot, _)| region.slot(slot).blocks).sum();
+    let counted: u32 = used.iter().map(|&(_, blocks)| blocks).sum();
+    used.len() >= MANY_SLOTS || copied.saturating_sub(counted) * 4 > copied
 }
 
 /// Copies as many of these blocks as fit into a copy. Returns how many blocks it counts for, and the blocks
@@ -258,8 +252,7 @@ unsafe fn copy_some<'a>(
                     *entry = 0;
                 }
             }
-            slot =
-                (1..=SLOTS).find(|slot| !entries.iter().any(|entry| entry & !PENDING == *slot)).unwrap_or(0);
+            slot = (1..=SLOTS).find(|&slot| !layout::is_named(entries, slot)).unwrap_or(0);
             if slot != 0 {
                 for &at in blocks {
                     if let Some(entry) = entries.get_mut(usize::from(at)) {

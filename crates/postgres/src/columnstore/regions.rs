@@ -245,12 +245,9 @@ unsafe fn link(index: Open, root: BlockNumber, region: u32, block: BlockNumber) 
     }
 }
 
-/// All runs that pages of ours name, as first block and number of blocks, the pages themselves among them.
-/// Slots that no entry names are emptied.
-///
-/// # Safety
-/// As `ensure`.
-pub unsafe fn named_runs(index: Open) -> Vec<(BlockNumber, u32)> {
+/// All runs that pages of ours name, as first block and number of blocks, the pages themselves among them. A
+/// slot that no entry names has none: nobody looks at it.
+pub fn named_runs(index: Open) -> Vec<(BlockNumber, u32)> {
     let places = |page: &PageBytes| -> Vec<BlockNumber> {
         (0..PLACES).filter_map(|at| layout::place(page, at)).collect()
     };
@@ -261,22 +258,13 @@ pub unsafe fn named_runs(index: Open) -> Vec<(BlockNumber, u32)> {
         for place in look(index, root, Kind::Root, places) {
             pgrx::check_for_interrupts!();
             named.push((place, 1));
-            let is_stale = |page: &PageBytes| layout::stale_slots(page).next().is_some();
-            if look(index, place, Kind::Region, is_stale) {
-                // SAFETY: the caller's promise: nobody else fills slots.
-                unsafe {
-                    edit(index, place, Kind::Region, |page| {
-                        let stale: Vec<u8> = layout::stale_slots(page).collect();
-                        stale
-                            .into_iter()
-                            .for_each(|slot| layout::set_slot(page, slot, &layout::Slot::default()));
-                    });
+            look(index, place, Kind::Region, |page| {
+                for slot in (1..=layout::SLOTS).filter(|&slot| layout::is_named(layout::entries(page), slot))
+                {
+                    let run = layout::slot(page, slot).run();
+                    named.push((run.first_block, run.block_count));
                 }
-            }
-            named.extend(look(index, place, Kind::Region, |page| {
-                let runs = (1..=layout::SLOTS).map(|slot| layout::slot(page, slot).run());
-                runs.map(|run| (run.first_block, run.block_count)).filter(|run| run.1 > 0).collect::<Vec<_>>()
-            }));
+            });
         }
     }
     named
@@ -386,15 +374,15 @@ pub unsafe fn take_copy_number(index: Open) -> u64 {
 /// # Safety
 /// As `ensure`.
 pub unsafe fn note_progress(index: Open, covered: impl FnOnce(u64) -> u64, next_region: u32) {
-    let before = look(index, META, Kind::Meta, |page| layout::covered(page));
-    let covered = covered(before);
+    let before = look(index, META, Kind::Meta, |page| (layout::covered(page), layout::next_region(page)));
+    let now = (covered(before.0), next_region);
     // A round of the background that finds nothing to do logs nothing.
-    if covered != before || next_region != self::next_region(index) {
+    if now != before {
         // SAFETY: the caller's promise.
         unsafe {
             edit(index, META, Kind::Meta, |page| {
-                layout::set_covered(page, covered);
-                layout::set_place(page, layout::NEXT_REGION, next_region);
+                layout::set_covered(page, now.0);
+                layout::set_next_region(page, now.1);
             });
         }
     }
@@ -402,7 +390,7 @@ pub unsafe fn note_progress(index: Open, covered: impl FnOnce(u64) -> u64, next_
 
 /// The region where a refresh goes on.
 pub fn next_region(index: Open) -> u32 {
-    look(index, META, Kind::Meta, |page| layout::place(page, layout::NEXT_REGION)).unwrap_or(0)
+    look(index, META, Kind::Meta, |page| layout::next_region(page))
 }
 
 /// Blocks of the index's file, and how many heap blocks had copies after the last refresh.

@@ -1,11 +1,9 @@
 //! What the view `engine.columnstore_indexes` shows of an index.
 
-use std::collections::BTreeSet;
-
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
-use super::layout::{REGION_BLOCKS, SLOTS};
+use super::layout::{self, REGION_BLOCKS};
 use super::{access_method, cover, regions};
 use crate::host::fmgr;
 use crate::host::relation::{Open, with_index};
@@ -50,11 +48,11 @@ unsafe fn put(call: FunctionCallInfo, index: Open, heap: Open) {
         let (mut copies, mut copied, mut rows) = (0_i64, 0_u64, 0_i64);
         for region in 0..heap.block_count().div_ceil(REGION_BLOCKS) {
             let Some(known) = regions::load(index, region) else { continue };
-            let entries = || known.entries().iter().copied().filter(|entry| (1..=SLOTS).contains(entry));
-            let used: BTreeSet<u8> = entries().collect();
-            copied += entries().count() as u64;
-            copies += used.len() as i64;
-            rows += used.iter().map(|&slot| i64::from(known.slot(slot).rows)).sum::<i64>();
+            for (slot, blocks) in layout::counting_slots(known.entries()) {
+                copies += 1;
+                copied += u64::from(blocks);
+                rows += i64::from(known.slot(slot).rows);
+            }
         }
         let bytes = i64::from(index.block_count()) * i64::from(pg_sys::BLCKSZ);
         let number = |value: u64| Datum::from(i64::try_from(value).unwrap_or(i64::MAX));

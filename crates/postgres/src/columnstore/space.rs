@@ -22,7 +22,7 @@ fn is_removable(heap: Open, run: &FreeRun) -> bool {
     unsafe { pg_sys::GlobalVisCheckRemovableFullXid(heap.as_ptr(), since) }
 }
 
-/// Lists the blocks of the index's file that nothing names. Slots of regions that no entry names are emptied.
+/// Lists the blocks of the index's file that nothing names.
 ///
 /// # Safety
 /// No other session makes copies in this index.
@@ -30,16 +30,15 @@ pub unsafe fn sweep(index: Open) {
     // SAFETY: the caller's promise.
     unsafe {
         let named = regions::named_runs(index);
-        // After all slots were emptied: whoever looks at a region now finds none of these runs.
+        // After the regions were looked at: whoever looks at one now finds none of the other runs.
         let now = pg_sys::ReadNextFullTransactionId().value;
         let listed =
             regions::free_page(index).map(|page| regions::free_runs(index, page)).unwrap_or_default();
-        let free = unnamed(named, index.block_count(), &listed, now);
-        if free == listed || (free.is_empty() && listed.is_empty()) {
-            return;
+        let free = largest(unnamed(named, index.block_count(), &listed, now));
+        if free != listed {
+            let page = regions::ensure_free_page(index);
+            regions::set_free_runs(index, page, &free);
         }
-        let page = regions::ensure_free_page(index);
-        regions::set_free_runs(index, page, &largest(free));
     }
 }
 
@@ -50,26 +49,25 @@ fn unnamed(mut named: Vec<(u32, u32)>, end: BlockNumber, listed: &[FreeRun], now
     named.sort_unstable();
     let mut free = Vec::new();
     let mut at = 0;
-    let mut add = |from: u32, to: u32, since: u64| {
-        if from < to {
-            free.push(FreeRun { first_block: from, block_count: to - from, since });
-        }
-    };
     for (first, count) in named {
-        for run in listed.iter().filter(|run| run.first_block < first) {
-            let run_end = run.first_block.saturating_add(run.block_count);
-            if run_end <= at {
-                continue;
-            }
-            add(at, run.first_block.max(at), now);
-            at = at.max(run.first_block);
-            add(at, run_end.min(first), run.since);
-            at = at.max(run_end.min(first));
+        // Of a stretch that nothing names: what was not listed, and what was, in turns.
+        let from = listed.partition_point(|run| run.end() <= at);
+        for run in listed.iter().skip(from).take_while(|run| run.first_block < first) {
+            at = add(&mut free, at, run.first_block, now);
+            at = add(&mut free, at, run.end().min(first), run.since);
         }
-        add(at, first, now);
+        at = add(&mut free, at, first, now);
         at = at.max(first.saturating_add(count));
     }
     free
+}
+
+/// Adds the blocks from one up to another, if there are any. Returns where the next begin.
+fn add(free: &mut Vec<FreeRun>, from: BlockNumber, to: BlockNumber, since: u64) -> BlockNumber {
+    if from < to {
+        free.push(FreeRun { first_block: from, block_count: to - from, since });
+    }
+    from.max(to)
 }
 
 /// As many runs as the list has room for, by their places.
@@ -115,7 +113,7 @@ fn cut(listed: &[FreeRun], usable: &[bool], blocks: u32) -> Option<(BlockNumber,
                 break;
             }
             length += run.block_count;
-            end = Some(run.first_block.saturating_add(run.block_count));
+            end = Some(run.end());
             at += 1;
         }
         if length >= blocks && best.as_ref().is_none_or(|(shortest, _)| length < *shortest) {

@@ -254,7 +254,7 @@ unsafe fn drop_leftovers(table: Oid) {
             }
         };
         // A failure is in the log, and the next attempt tries again.
-        drop(attempt("what is left of building an index anew", true, || in_transaction(work)));
+        drop(attempt("packing of what is left of building an index anew", true, || in_transaction(work)));
     }
 }
 
