@@ -1,13 +1,15 @@
 """Columnstore indexes in the background: a load is copied without being asked, also beside writers; blocks
 with dead rows get their copies by a VACUUM of the worker's; settings and the option leave indexes alone; the
 index's file stays small however often its copies are replaced; what is copied shows in
-pg_stat_progress_create_index; an index that was built CONCURRENTLY is filled at once."""
+pg_stat_progress_create_index; a refresh that was stopped goes on where it was; an index that was built
+CONCURRENTLY is filled at once."""
 
 import threading
 import time
 
 from harness.checks import Checks
 from harness.session import SqlError
+from harness.settle import SETTLE
 
 SETTINGS = {"colonnade.packing_naptime": "1", "autovacuum": "off", "wal_level": "replica", "max_wal_senders": "5"}
 ROWS = 200_000
@@ -21,6 +23,11 @@ def until(what, holds, seconds=90):
     while not holds():
         assert time.time() < end, f"{what}: not within {seconds} seconds"
         time.sleep(0.1)
+
+
+def settle(server):
+    """Waits until all that is committed is old for everybody; the worker, too, has snapshots."""
+    server.sql("CALL harness.settle()", "d")
 
 
 def share(server, table):
@@ -129,24 +136,63 @@ def small_file(server, tell):
 
 
 def shown(server, _tell):
-    server.sql("CREATE TABLE p (a int); INSERT INTO p SELECT generate_series(1, 100000)", "d")
+    server.sql("CREATE TABLE p (a int) WITH (autovacuum_enabled = off); INSERT INTO p SELECT generate_series(1, 100000)", "d")
     server.sql("CREATE INDEX p_copy ON p USING columnstore (a) WITH (refresh = off); INSERT INTO p SELECT generate_series(1, 1000)", "d")
-    gate, copier = server.session("d"), server.session("d")
-    gate.run("SELECT pg_advisory_lock(55436)")
-    copier.run("SET colonnade.columnstore_stop_at = 2")
-    copier.send("CALL engine.columnstore_refresh('p_copy')")
+    settle(server)
     query = "SELECT relid::regclass, index_relid::regclass, blocks_total, blocks_done FROM pg_stat_progress_create_index"
-    until("the copy is shown", lambda: server.sql(query, "d") == "p|p_copy|2048|0")
-    gate.run("SELECT pg_advisory_unlock(55436)")
-    copied = copier.wait().rows
-    assert int(copied[0][0]) > 0, copied
-    assert server.sql(query, "d") == ""
-    gate.close()
-    copier.close()
+    with server.session("d") as copier, server.session("d") as gate:
+        gate.run("SELECT pg_advisory_lock(55436)")
+        copier.run("SET colonnade.columnstore_stop_at = 2")
+        copier.send("CALL engine.columnstore_refresh('p_copy')")
+        until("the copy is shown", lambda: server.sql(query, "d") == "p|p_copy|2048|0")
+        gate.run("SELECT pg_advisory_unlock(55436)")
+        copied = copier.wait().rows
+        assert int(copied[0][0]) > 0, copied
+        assert server.sql(query, "d") == ""
+
+
+def goes_on(server, _tell):
+    """A refresh that was stopped behind the first region: the next one begins there, or a table whose first
+    regions change all the time would have no copies of the others."""
+    server.sql("CREATE TABLE r (a int, filler text) WITH (autovacuum_enabled = off); ALTER TABLE r ALTER filler SET STORAGE PLAIN", "d")
+    server.sql("CREATE INDEX r_copy ON r USING columnstore (a) WITH (refresh = off)", "d")
+    server.sql("INSERT INTO r SELECT g, repeat('x', 5000) FROM generate_series(1, 4500) g", "d")
+    settle(server)
+    copied = "SELECT clean_blocks FROM engine.columnstore_indexes WHERE index_name = 'r_copy'::regclass"
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 55436 AND NOT granted AND mode = 'ShareLock'"
+
+    def stopped_behind_one_region():
+        with server.session("d") as copier, server.session("d") as gate:
+            gate.run("SELECT pg_advisory_lock(55436)")
+            copier.run("SET colonnade.columnstore_stop_at = 2")
+            copier.send("CALL engine.columnstore_refresh('r_copy')")
+            until("the first region is reached", lambda: server.sql(waits, "d") == "1")
+            # The copier has its turn before the gate is closed again.
+            gate.run("SELECT pg_advisory_unlock(55436), pg_advisory_lock(55436)")
+            until("the second region is reached", lambda: server.sql(waits, "d") == "1")
+            server.sql(f"SELECT pg_cancel_backend({copier.pid})", "d")
+            try:
+                copier.wait()
+            except SqlError as error:
+                assert "canceling statement" in str(error), error
+
+    stopped_behind_one_region()
+    assert int(server.sql(copied, "d")) == 2048, "the premise: one region is copied"
+    server.sql("UPDATE r SET a = a WHERE a <= 100", "d")
+    settle(server)
+    server.sql("VACUUM (INDEX_CLEANUP ON) r", "d")
+    before = int(server.sql(copied, "d"))
+    assert before < 2048, "the premise: blocks of the first region have no copy"
+    stopped_behind_one_region()
+    after = int(server.sql(copied, "d"))
+    assert after == before + 2048, f"{before} blocks had copies, {after} have: the second region was not the next"
+    server.sql("CALL engine.columnstore_refresh('r_copy')", "d")
+    assert share(server, "r") == 1 and server.sql(VERIFY.format("r_copy"), "d") == "0"
 
 
 def concurrently(server, _tell):
     server.sql("CREATE TABLE c (a int); INSERT INTO c SELECT generate_series(1, 50000)", "d")
+    settle(server)
     server.sql("CREATE INDEX CONCURRENTLY c_copy ON c USING columnstore (a)", "d")
     assert share(server, "c") == 1, "CREATE INDEX CONCURRENTLY"
     server.sql("REINDEX INDEX CONCURRENTLY c_copy", "d")
@@ -158,7 +204,8 @@ def concurrently(server, _tell):
 def main():
     with CHECKS.server(SETTINGS) as server:
         server.create_database("d")
-        for what in (load, beside_a_writer, dead_rows, left_alone, small_file, shown, concurrently):
+        server.sql(SETTLE, "d")
+        for what in (load, beside_a_writer, dead_rows, left_alone, small_file, shown, goes_on, concurrently):
             with CHECKS.part(what.__name__) as tell:
                 what(server, tell)
         log = server.log.read_text(errors="replace")

@@ -1,7 +1,7 @@
 -- A columnstore index: what is copied, what is read from where, and that answers are the heap's.
 SET max_parallel_workers_per_gather = 0;
 \i include/with_and_without.sql
-CREATE TABLE t (id int, day date, name text, amount numeric(10,2), ratio float8, gone int, doc jsonb);
+CREATE TABLE t (id int, day date, name text, amount numeric(10,2), ratio float8, gone int, doc jsonb) WITH (autovacuum_enabled = off);
 INSERT INTO t SELECT g, date '2024-01-01' + g % 400, 'name ' || g % 50, g / 7.0, CASE WHEN g % 11 > 0 THEN g * 0.5 END, g, jsonb_build_object('n', g % 9)
 FROM generate_series(1, 60000) g;
 ALTER TABLE t DROP COLUMN gone;

@@ -4,7 +4,7 @@ SET colonnade.vectorised_min_rows = 0;
 SET enable_seqscan = off;
 \i include/with_and_without.sql
 -- options
-CREATE TABLE t (a int, b text, c int);
+CREATE TABLE t (a int, b text, c int) WITH (autovacuum_enabled = off);
 INSERT INTO t SELECT g, 'b' || g, g % 7 FROM generate_series(1, 3000) g;
 CALL harness.settle();
 CREATE INDEX o ON t USING columnstore (a) WITH (compression_type = 'none', compression_level = 9, chunk_group_row_limit = 1000);
@@ -26,7 +26,7 @@ CALL engine.columnstore_refresh('t');
 CREATE INDEX t_a ON t (a);
 CALL engine.columnstore_refresh('t_a');
 -- an empty table, and one whose rows come later
-CREATE TABLE empty (a int);
+CREATE TABLE empty (a int) WITH (autovacuum_enabled = off);
 CALL harness.settle();
 CREATE INDEX e ON empty USING columnstore (a);
 SELECT * FROM compared('SELECT count(*), sum(a) FROM empty');
@@ -41,7 +41,7 @@ SELECT * FROM compared('SELECT count(*), sum(a) FROM empty');
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE TYPE pair AS (x int, y text);
-CREATE TABLE kinds (p positive, m mood, a int[], c pair, r int4range, j json, n name, ch char(5), u engine.uint8, iv interval, b bytea, bit4 bit(4), wide text, tz timestamptz, inf numeric);
+CREATE TABLE kinds (p positive, m mood, a int[], c pair, r int4range, j json, n name, ch char(5), u engine.uint8, iv interval, b bytea, bit4 bit(4), wide text, tz timestamptz, inf numeric) WITH (autovacuum_enabled = off);
 INSERT INTO kinds SELECT g, (ARRAY['sad', 'ok', 'happy']::mood[])[g % 3 + 1], ARRAY[g, g + 1], (g, 'y' || g)::pair, int4range(g, g + 3), json_build_object('g', g),
     'n' || g, 'c' || g % 10, g::text::engine.uint8, g * interval '1 minute', decode(lpad(to_hex(g), 8, '0'), 'hex'), (g % 16)::bit(4), repeat('long ' || g, CASE WHEN g % 500 = 0 THEN 20000 ELSE 1 END),
     timestamptz '2024-01-01 00:00+00' + g * interval '1 hour', CASE g % 4 WHEN 0 THEN 'NaN' WHEN 1 THEN 'Infinity' ELSE g / 3.0 END
@@ -62,15 +62,15 @@ BEGIN;
 INSERT INTO temporary SELECT generate_series(1, 10);
 SELECT * FROM compared('SELECT count(*), sum(a) FROM temporary');
 COMMIT;
-CREATE UNLOGGED TABLE unlogged (a int);
+CREATE UNLOGGED TABLE unlogged (a int) WITH (autovacuum_enabled = off);
 INSERT INTO unlogged SELECT generate_series(1, 1000);
 CALL harness.settle();
 CREATE INDEX un ON unlogged USING columnstore (a);
 SELECT * FROM compared('SELECT count(*), sum(a) FROM unlogged');
 -- partitions: some have one, some are columnar
 CREATE TABLE parts (a int, b int) PARTITION BY RANGE (a);
-CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1000);
-CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (1000) TO (2000);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1000) WITH (autovacuum_enabled = off);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (1000) TO (2000) WITH (autovacuum_enabled = off);
 INSERT INTO parts SELECT g, g % 9 FROM generate_series(0, 1999) g;
 CALL harness.settle();
 CREATE INDEX parts_copy ON parts USING columnstore (a, b);
@@ -128,8 +128,8 @@ SELECT engine.columnstore_create('"Wide table"', 'pglz');
 SELECT engine.columnstore_create('columnar');
 -- partitions are refreshed by the index of their table
 CREATE TABLE parted (a int, b text) PARTITION BY RANGE (a);
-CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
-CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (1000) TO (2000);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (1000) WITH (autovacuum_enabled = off);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (1000) TO (2000) WITH (autovacuum_enabled = off);
 CREATE INDEX parted_copy ON parted USING columnstore (a, b) WITH (refresh = off);
 INSERT INTO parted SELECT g, 'b' FROM generate_series(0, 1999) g;
 CALL harness.settle();
@@ -153,8 +153,8 @@ SELECT * FROM compared('SELECT count(*), sum(a) FROM parted_1');
 UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'parted_1_a_b_idx'::regclass;
 -- the index of a partitioned table has no file: VACUUM and REINDEX of the table see to the partitions
 CREATE TABLE whole (a int, b text) PARTITION BY RANGE (a);
-CREATE TABLE whole_1 PARTITION OF whole FOR VALUES FROM (0) TO (1000);
-CREATE TABLE whole_2 PARTITION OF whole FOR VALUES FROM (1000) TO (2000);
+CREATE TABLE whole_1 PARTITION OF whole FOR VALUES FROM (0) TO (1000) WITH (autovacuum_enabled = off);
+CREATE TABLE whole_2 PARTITION OF whole FOR VALUES FROM (1000) TO (2000) WITH (autovacuum_enabled = off);
 CREATE INDEX whole_copy ON whole USING columnstore (a, b);
 INSERT INTO whole SELECT g, 'b' FROM generate_series(0, 1999) g;
 CALL harness.settle();

@@ -7,7 +7,7 @@ SET enable_seqscan = off;
 CREATE TABLE t (a int PRIMARY KEY, b text, c int) WITH (fillfactor = 70, autovacuum_enabled = off);
 -- 8: CREATE INDEX in the transaction that loads; nobody else sees the rows yet
 BEGIN;
-CREATE TABLE same_transaction (a int);
+CREATE TABLE same_transaction (a int) WITH (autovacuum_enabled = off);
 INSERT INTO same_transaction SELECT generate_series(1, 1000);
 CREATE INDEX st ON same_transaction USING columnstore (a);
 SELECT * FROM compared('SELECT count(*), sum(a) FROM same_transaction');
@@ -70,7 +70,7 @@ SELECT count(*), sum(a), sum(CASE WHEN a = 5 THEN deletes(6) END) FROM t WHERE a
 SELECT * FROM compared('SELECT count(*), sum(a) FROM t WHERE a < 10');
 -- 9: TRUNCATE in the transaction that has created it
 BEGIN;
-CREATE TABLE emptied (a int);
+CREATE TABLE emptied (a int) WITH (autovacuum_enabled = off);
 CREATE INDEX em ON emptied USING columnstore (a);
 INSERT INTO emptied SELECT generate_series(1, 100);
 SELECT * FROM compared('SELECT count(*), sum(a) FROM emptied');
@@ -105,7 +105,7 @@ CREATE INDEX holes_copy ON holes USING columnstore (a, b);
 SELECT * FROM compared('SELECT count(*), sum(a) FROM holes');
 SELECT relname, reltuples FROM pg_class WHERE relname = 'holes_copy';
 -- 18: the index has the columns in another order, in two indexes, beside dropped ones
-CREATE TABLE shuffled (gone1 int, a int, gone2 text, b text, c numeric);
+CREATE TABLE shuffled (gone1 int, a int, gone2 text, b text, c numeric) WITH (autovacuum_enabled = off);
 ALTER TABLE shuffled DROP COLUMN gone1, DROP COLUMN gone2;
 INSERT INTO shuffled SELECT g, 'b' || g, g / 3.0 FROM generate_series(1, 1000) g;
 CALL harness.settle();
@@ -167,7 +167,7 @@ SELECT index_name, v.* FROM engine.columnstore_indexes, engine.columnstore_verif
 DROP TABLE t, holes, shuffled, emptied, same_transaction;
 -- 19: the visibility map is thrown away
 CREATE EXTENSION pg_visibility;
-CREATE TABLE unmapped (a int);
+CREATE TABLE unmapped (a int) WITH (autovacuum_enabled = off);
 INSERT INTO unmapped SELECT generate_series(1, 5000);
 CALL harness.settle();
 CREATE INDEX um ON unmapped USING columnstore (a);
