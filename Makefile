@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite fuzz-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-htap bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
+.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite fuzz-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-htap bench-columnstore bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -87,7 +87,7 @@ test-upgrades: ## pg_upgrade from each major version to each later one (PAIRS='1
 test-spilling: ## statements over 10 million rows with work_mem = 1MB: memory, temporary files, heap's answers and times (ROWS=n ONLY='names')
 	scripts/test.sh spilling
 
-test-postgres: ## PostgreSQL's own suites with colcompress tables, held against heap (SOURCE=tree; SUITES="regress isolation cold")
+test-postgres: ## PostgreSQL's own suites with colcompress tables, held against heap (SOURCE=tree; SUITES="regress isolation cold indexed-regress indexed-isolation")
 	scripts/core-suite.sh $(SUITES)
 
 test-beside: ## the SQL suites beside Debian's other extensions, in both orders of preloading (BESIDE='contrib audit statistics plans jobs')
@@ -134,6 +134,9 @@ bench-oltp: ## pgbench and single-row writes on hot rows beside heap, 8 clients 
 
 bench-htap: ## sums of one snapshot beside pgbench: heap, columnstore index, colcompress (RUNS, SECONDS, CLIENTS, SCALE, ARMS)
 	scripts/bench.sh htap
+
+bench-columnstore: ## TPC-H on heap with columnstore indexes, by compression, beside heap and colcompress (SF, LEVELS, RUNS, REFRESHES, STEP)
+	scripts/bench.sh columnstore
 
 bench-packing: ## a million rows inserted one by one and packed, beside the same rows loaded at once (ROWS, CLIENTS, RUNS)
 	scripts/bench.sh packing

@@ -2,11 +2,12 @@
 what AM names) and holds each file against what heap gives on the same server. Called by scripts/core-suite.sh
 (`make test-postgres`).
 
-Usage: scripts/core_suite.py STAGE SOURCE [regress|isolation|cold]...
+Usage: scripts/core_suite.py STAGE SOURCE [regress|isolation|cold|indexed-regress|indexed-isolation]...
 
 STAGE is the staged extension (target/stage/dev), SOURCE an unpacked PostgreSQL source tree of the server's
 major version: the suites are not in its packages. `cold` runs the isolation specs once more, with every row
-that their setups insert in stripes.
+that their setups insert in stripes. The first three are the default; scripts/core_suite_index.py says what
+the others do, which are about columnstore indexes.
 
 A file is right if it prints what it prints on heap, but for the text of plans and the order of rows that
 nothing orders. Where it prints something else, tests/postgres_suites.txt must say why; no server may crash.
@@ -23,6 +24,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import core_suite_index
 from harness import methods, twins
 from harness.server import ROOT, TEST_SETTINGS, as_server_user, by_major, clean_environment, fail, fresh_server, major, pg_config, run_program, running_as_root, server_ids
 
@@ -32,6 +34,8 @@ PLACES = ("combocid", "eval-plan-qual", "tidscan")
 PLACE = re.compile(r"('|\|\s*|^\s*)\((\d{1,3}),(\d+)\)", re.M)
 # What the runner says of a file: from 16 on "ok 3  - name", before that "test name ... ok".
 VERDICT = re.compile(r"^(?P<tap>ok|not ok)\s+\d+\s+[-+]\s+(?P<tap_name>[\w-]+)|^(?:test )?\s*(?P<name>\w[\w-]*)\s+\.\.\. (?P<said>ok|FAILED|failed \(ignored\))")
+# What the runner tells a database that it makes.
+DATABASE_SETTINGS = ("lc_messages TO 'C'", "lc_monetary TO 'C'", "lc_numeric TO 'C'", "lc_time TO 'C'", "bytea_output TO 'hex'", "timezone_abbreviations TO 'Default'")
 CRASH = re.compile(r"was terminated by signal|PANIC:|TRAP:")
 
 
@@ -43,14 +47,15 @@ def build_regress_library(source, out):
     return library
 
 
-def run_suite(stage, source, suite, method):
-    """One run of pg_regress or of the isolation tester; (folder of what the files printed, lines of crashes
-    in the log)."""
+def run_suite(stage, source, suite, method, name=None, more_settings=None, prepare=None):
+    """One run of pg_regress or of the isolation tester; (folder of what the files printed, names of files
+    that print what is expected of heap, lines of crashes in the log). `prepare(server, database)`: the
+    database is made before and prepared so. `name` is that of the folder, where it is not the method's."""
     folder = source / "src" / "test" / suite
-    out = by_major("core-suite") / f"{suite}-{method}"
+    out = by_major("core-suite") / f"{suite}-{name or method}"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    settings = dict(TEST_SETTINGS, default_table_access_method=method, max_connections="60", timezone="PST8PDT")
+    settings = dict(TEST_SETTINGS, default_table_access_method=method, max_connections="60", timezone="PST8PDT", **(more_settings or {}))
     server = fresh_server(f"core-{suite}", stage, settings)
     try:
         work = server.base / "work"
@@ -77,6 +82,14 @@ def run_suite(stage, source, suite, method):
                    f"--dlpath={work}", "--load-extension=colonnade", "--max-concurrent-tests=20"]
         if major() >= 16:
             command.append(f"--expecteddir={inputs}")
+        if prepare:
+            database = "regression" if suite == "regress" else "isolation_regression"
+            server.create_database(database, "template0")
+            for setting in DATABASE_SETTINGS:
+                server.sql(f"ALTER DATABASE {database} SET {setting}")
+            prepare(server, database)
+            command += ["--use-existing", f"--dbname={database}"]
+            command.remove("--load-extension=colonnade")
         process = subprocess.Popen(as_server_user(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    text=True, env=clean_environment(), cwd=work)
         passed, failed = [], []
@@ -130,6 +143,17 @@ def run_cold(stage, source):
     finally:
         server.destroy()
     return out, crashes
+
+
+def indexed(stage, source, suite):
+    """A suite with columnstore indexes that queries use or not. Statements that fail for having one count
+    with the crashes."""
+    heap = heap_results(stage, source, suite)
+    off, on, crashes, without = core_suite_index.run(run_suite, stage, source, suite)
+    print("\n".join(f"no index: {text}" for text in without))
+    for name, (plain, beside) in sorted(outputs_of(heap, off).items()):
+        crashes += [f"{name}, not on plain heap: {error}" for error in core_suite_index.new_errors(plain, beside)]
+    return outputs_of(off, on), crashes
 
 
 def with_cold_rows(spec):
@@ -209,7 +233,9 @@ def outputs_of(heap, ours, heap_suffix=".out", suffix=".out"):
     return found
 
 
-TITLES = {"regress": "Regression suite", "isolation": "Isolation suite", "cold": "Isolation suite, every row of the setups in stripes"}
+TITLES = {"regress": "Regression suite", "isolation": "Isolation suite", "cold": "Isolation suite, every row of the setups in stripes",
+          "indexed-regress": "Regression suite, columnstore indexes used or not", "indexed-isolation": "Isolation suite, columnstore indexes used or not"}
+DEFAULT = ("regress", "isolation", "cold")
 KINDS = {"same": "identical", "plans": "identical but for the text of plans", "order": "identical but for the order of rows that nothing orders", "differs": "something else"}
 
 
@@ -222,15 +248,19 @@ major version and `AM=rowcompress` for the other access method. The reasons are 
 `tests/postgres_suites.txt`, and a difference without a reason fails the run. The server crashed in none of
 them. Debian has no source of 16.
 
+Parts named columnstore are of heap tables that all have a columnstore index: what the suites print where
+queries use it, held against what they print where none does. Made with
+`SUITES="indexed-regress indexed-isolation"`. No statement failed for having the index.
+
 """
 # Where the part of a major version and access method begins.
 PART = re.compile(r"^## PostgreSQL (\d+)(?:, (\w+))?$", re.M)
 
 
-def publish(source, tables):
+def publish(source, method, tables):
     """Replaces the part of this major version and access method in docs/postgresql-suites.md."""
     server = pg_config("--version").removeprefix("PostgreSQL ").split()[0]
-    name = f"{major()}{', ' + methods.METHOD if methods.SUFFIX else ''}"
+    name = f"{major()}{', ' + method if method != 'colcompress' else ''}"
     lines = [f"## PostgreSQL {name}", "", f"The suites are of {source.name.rpartition('-')[2]}, the server is {server}.", ""]
     for suite, table in tables.items():
         lines += [f"### {TITLES[suite]} of {name}", "", "| prints | files |", "| --- | --- |"]
@@ -242,7 +272,7 @@ def publish(source, tables):
             lines += ["", f"{KINDS[kind].capitalize()}: {', '.join(names) or 'none'}."]
         lines.append("")
     parts = published()
-    parts[major(), methods.METHOD] = "\n".join(lines)
+    parts[major(), method] = "\n".join(lines)
     DOCUMENT.write_text(INTRODUCTION + "\n".join(parts[number].rstrip("\n") + "\n" for number in sorted(parts)))
 
 
@@ -257,8 +287,10 @@ def main(stage, source, *suites):
     methods.expect_known()
     source = Path(source).resolve()
     tables, failed = {}, 0
-    for suite in suites or TITLES:
-        if suite == "cold":
+    for suite in suites or DEFAULT:
+        if suite in core_suite_index.SUITES:
+            outputs, crashes = indexed(stage, source, core_suite_index.SUITES[suite])
+        elif suite == "cold":
             results, crashes = run_cold(stage, source)
             outputs = outputs_of(results, results, ".read-committed.heap.out", f".read-committed.{methods.METHOD}.out")
         else:
@@ -274,7 +306,10 @@ def main(stage, source, *suites):
         counts = {kind: sum(row[1] == kind for row in tables[suite]) for kind in KINDS}
         print(f"{suite}: {counts}, {len(unexplained)} without a reason, {len(crashes)} lines of crashes in the log")
     if os.environ.get("ACCEPT") == "1" and not failed:
-        publish(source, tables)
+        of_indexes = {suite: table for suite, table in tables.items() if suite in core_suite_index.SUITES}
+        for method, part in (("columnstore", of_indexes), (methods.METHOD, {suite: tables[suite] for suite in tables if suite not in of_indexes})):
+            if part:
+                publish(source, method, part)
     return 1 if failed else 0
 
 

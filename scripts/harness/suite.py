@@ -59,9 +59,10 @@ def statements(text):
 
 class Suite:
     """A suite at one size. `create(duck)` gives the statements that make its empty tables, in DuckDB's words
-    or the server's; `index` those that follow heap's load; `sort` the sort key of each table that has one."""
+    or the server's; `index` those that follow heap's load; `sort` the sort key of each table that has one.
+    Without `peers`, engines of others take no part."""
 
-    def __init__(self, name, size, stage, tables, create, index="", heap="kept", sort=None):
+    def __init__(self, name, size, stage, tables, create, index="", heap="kept", sort=None, peers=True):
         self.name, self.tables, self.create, self.index, self.sort = f"{name}-{size}", tables, create, index, sort or {}
         known = list(ORDERS) if self.sort else ["made"]
         self.orders = os.environ.get("ORDERS", "").split() or known
@@ -72,6 +73,7 @@ class Suite:
         self.timeout = int(os.environ.get("TIMEOUT", "300"))
         self.server = Server(private_base(f"bench-{self.name}"), stage=stage, settings=SETTINGS)
         # The other engines, by the order of their rows and by name.
+        self.kinds = others.present() if peers else []
         self.others = {order: {} for order in self.orders}
         if self.heap not in ("fresh", "kept", "none"):
             raise ServerError(f"HEAP is fresh, kept or none, not {self.heap}")
@@ -118,7 +120,7 @@ class Suite:
         if self.server.sql(f"SELECT count(*) FROM pg_database WHERE datname = '{DATABASE}'") == "0":
             self.server.create_database(DATABASE)
         for order, engines in self.others.items():
-            engines.update({kind.name: kind(self.server.base / f"{order}.{kind.name}") for kind in others.present()})
+            engines.update({kind.name: kind(self.server.base / f"{order}.{kind.name}") for kind in self.kinds})
 
     def prepare(self):
         loaded = self.loaded()
