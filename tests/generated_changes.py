@@ -1,14 +1,14 @@
 """Random statements that change rows: colcompress must answer as heap does, errors included, and hold the
-same rows.
+same rows; so must heap tables with columnstore indexes (STORE=colcompress or columnstore asks of one alone).
 
 Short (make test): some hundred statements, always on the same seeds. Long: make test-changes STATEMENTS=10000
-SEED=number. Each round makes tables of one shape (differential/generator/shapes.py) in the schemas `c`
-(colcompress) and `h` (heap) and changes them by the same statements (differential/generator/changes.py): in
+SEED=number. Each round makes tables of one shape (differential/generator/shapes.py) in the schemas `c` (the
+store's) and `h` (heap) and changes them by the same statements (differential/generator/changes.py): in
 transactions with savepoints, prepared ones, beside a second session with a transaction of its own, with
 VACUUM, merges and DDL between, rewrites inside transactions and beside older snapshots. After each statement
-the answers are compared, often the contents, and where no transaction is open `engine.verify` must find
-nothing. The program also fails if its premises do not hold: rows of stripes changed and locked, errors met,
-every kind of statement made.
+the answers are compared, often the contents, and where no transaction is open `engine.verify` or
+`engine.columnstore_verify` must find nothing. The program also fails if its premises do not hold: rows of
+stripes changed and locked, blocks read from copies, errors met, every kind of statement made.
 """
 
 import collections
@@ -20,11 +20,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "differential"))
 
-from generator import answers, changes, shapes  # noqa: E402
+from generator import answers, changes, shapes, stores  # noqa: E402
 from harness.server import by_major, fresh_server  # noqa: E402
 from harness.session import SqlError  # noqa: E402
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
+STORES = (os.environ.get("STORE") or "colcompress columnstore").split()
 STATEMENTS = int(os.environ.get("STATEMENTS") or (10000 if LONG else 600))
 ROUND = 250 if LONG else 120
 # Kinds of which some ten thousand statements have few, and a short run perhaps none.
@@ -37,12 +38,8 @@ DATABASE = "changes"
 PACKING = {"colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "50"} if LONG else {}
 LOCK_TIMEOUT = "1500ms" if LONG else "60ms"
 OUT = by_major("differential")
-# How the columnar side is asked, in turns.
-SETTINGS = (
-    {}, {}, {"colonnade.vectorised_min_rows": "0"}, {"enable_seqscan": "off", "colonnade.enable_scan": "off"}, {"enable_indexscan": "off", "enable_bitmapscan": "off"},
-    {"enable_seqscan": "off", "colonnade.enable_scan": "off", "enable_indexscan": "off"}, {"enable_hashjoin": "off", "enable_mergejoin": "off"},
-    {"enable_nestloop": "off"}, {"plan_cache_mode": "force_generic_plan"},
-)
+# What a round's tables have seen.
+SEEN = ("rows of stripes changed or locked", "in bulk", "blocks read from copies", "blocks read from the heap", "plans with copies")
 # Rows that a command must insert to make stripes.
 THRESHOLDS = (0, 0, 0, 100, 10**6)
 # Errors that a statement may meet in either order where another transaction holds rows.
@@ -57,8 +54,8 @@ class Round:
     """One shape and its sessions: the one at work on each side, and another that holds a transaction open now
     and then."""
 
-    def __init__(self, server, seed, counts):
-        self.server, self.seed, self.counts = server, seed, counts
+    def __init__(self, server, store, seed, counts):
+        self.server, self.store, self.seed, self.counts = server, store, seed, counts
         self.rng = random.Random(seed)
         self.shape = shapes.Shape(self.rng)
         self.maker = changes.Changes(self.rng, self.shape, server.base)
@@ -72,7 +69,7 @@ class Round:
 
     def session(self, side):
         session = self.server.session(DATABASE)
-        method = "colcompress" if side == "c" else "heap"
+        method = self.store.method if side == "c" else "heap"
         session.run(f"SET search_path = {side}, public; SET default_table_access_method = {method}; SET lock_timeout = '{LOCK_TIMEOUT}'; SET statement_timeout = '60s'")
         return session
 
@@ -99,9 +96,9 @@ class Round:
         if got.error and wanted.error and got.error != wanted.error and self.crowd() and got.error[0] in CROWD + (wanted.error[0],):
             self.counts["tolerated"] += 1
         elif got.error != wanted.error:
-            raise Different(f"{texts['c']}\nheap: {wanted.short()}\ncolcompress: {got.short()}")
+            raise Different(f"{texts['c']}\nheap: {wanted.short()}\n{self.store.name}: {got.short()}")
         elif texts["h"] and not got.error and sorted(got.rows, key=repr) != sorted(wanted.rows, key=repr):
-            raise Different(f"{texts['c']}\nheap: {wanted.short()}\ncolcompress: {got.short()}")
+            raise Different(f"{texts['c']}\nheap: {wanted.short()}\n{self.store.name}: {got.short()}")
         if wanted.error:
             self.counts[f"error {wanted.error[0]}"] += 1
         elif wanted.rows:
@@ -111,9 +108,7 @@ class Round:
     def words(self, statement, side):
         """The statement for a side; nothing where it concerns the other side only."""
         if statement.kind in ("merge", "unpack", "method"):
-            columnar = {"merge": f"SELECT engine.colcompress_merge('{statement.text}')", "unpack": f"SELECT engine.unpack('{statement.text}')",
-                        "method": f"ALTER TABLE {statement.text} SET ACCESS METHOD heap; ALTER TABLE {statement.text} SET ACCESS METHOD colcompress"}
-            return f"{columnar[statement.kind]}" if side == "c" else ""
+            return self.store.words(statement.kind, statement.text, self.maker.inside) if side == "c" else ""
         return statement.text.replace("{side}", side)
 
     def crowd(self):
@@ -122,22 +117,29 @@ class Round:
     def compare(self, sessions=None):
         """The rows of all tables, as a session sees them now."""
         for table in (*self.shape.tables(), "log"):
-            self.ask(sessions or self.main, changes.Statement("compare", f"SELECT count(*), sum(hashtextextended(x::text, 0)) FROM {table} x"), "compare")
+            question = self.store.compared(table, self.columns(table))
+            self.ask(sessions or self.main, changes.Statement("compare", question), "compare")
+        first = self.shape.leaves()[0]
+        self.store.count_compared(self.main["c"], self.store.compared(first, self.columns(first)), self.counts)
+
+    def columns(self, table):
+        """The names of a table's columns, as its own session sees them."""
+        return self.main["h"].value(f"SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attnum > 0 AND NOT attisdropped")
 
     def verify(self):
         """Nothing may be found; but for pages that a rollback left, which the next VACUUM must free."""
         session = self.main["c"]
         for table in self.shape.tables():
-            found = session.run(f"SELECT * FROM engine.verify('{table}')").rows
+            found = self.store.faults(session, table)
             # Once more where a batch of packing was in the middle of it.
             for _ in range(3 if LONG else 1):
                 if not found or any(row[0] != "unclaimed" for row in found):
                     break
                 self.counts["left by a rollback"] += 1
                 session.run(f"VACUUM {table}")
-                found = session.run(f"SELECT * FROM engine.verify('{table}')").rows
+                found = self.store.faults(session, table)
             if found:
-                raise Different(f"engine.verify('{table}') finds {found[:5]}")
+                raise Different(f"of {table} is found: {found[:5]}")
         self.counts["verified"] += 1
 
     # -- the round --------------------------------------------------------------------------------
@@ -145,6 +147,9 @@ class Round:
     def run(self, statements):
         for text in self.shape.statements():
             self.ask(self.main, changes.Statement("shape", text), "shape")
+        for text in self.store.shaped(self.shape):
+            self.main["c"].run(text)
+            self.log["c"].append(f"{text};")
         first = self.maker.fresh(self.rng.choice((60, 300, 1500)))
         self.ask(self.main, changes.Statement("load", f"INSERT INTO t ({self.maker.heads()}) {self.maker.series(first, self.maker.top)}"), "load")
         self.ask(self.main, changes.Statement("load", f"INSERT INTO u SELECT g, g % 100, 'u' || g, g % 40 FROM generate_series(1, {self.maker.top}, 3) g"), "load")
@@ -157,8 +162,7 @@ class Round:
             self.finish()
         self.compare()
         self.verify()
-        self.counts["rows of stripes changed or locked"] += int(self.main["c"].value("SELECT count(*) FROM engine.row_proxy"))
-        self.counts["in bulk"] += int(self.main["c"].value("SELECT coalesce(sum(bit_count(bits)), 0) FROM engine.delete_bitmap"))
+        self.store.count(self.main["c"], self.counts)
 
     def finish(self):
         """Ends one of the transactions that are open."""
@@ -242,7 +246,7 @@ class Round:
         if self.rng.random() < 0.1:
             for name in self.settings:
                 self.set(session, f"RESET {name}")
-            self.settings = self.rng.choice(SETTINGS)
+            self.settings = self.rng.choice(self.store.settings)
             for name, value in self.settings.items():
                 self.set(session, f"SET {name} = {value}")
 
@@ -277,27 +281,26 @@ class Round:
         self.other_maker = None
 
 
-def one_round(server, seed, counts, statements):
+def one_round(server, store, seed, counts, statements):
     """Runs a round; the report of a difference, or None."""
     server.create_database(DATABASE)
     server.sql("CREATE SCHEMA c; CREATE SCHEMA h; CREATE EXTENSION IF NOT EXISTS btree_gist", DATABASE, check=False)
-    round = Round(server, seed, counts)
+    round = Round(server, store, seed, counts)
     try:
         round.run(statements)
         counts["rounds"] += 1
         return None
     except (Different, answers.Lost, SqlError) as problem:
-        script = OUT / f"changes-{seed}.sql"
+        script = OUT / f"changes-{store.name}-{seed}.sql"
         script.write_text("\n".join(round.log["c"]) + "\n")
         return f"seed {seed}, statement {len(round.log['c'])}: {problem}\nbefore it:\n" + "\n".join(line[:300] for line in round.log["c"][-15:]) + f"\nall: {script}"
     finally:
         round.close()
 
 
-def premises(counts):
+def premises(store, counts):
     """What must have happened for the run to mean anything."""
-    yield "rows of stripes were changed or locked", counts["rows of stripes changed or locked"] > counts["statements"] // 20
-    yield "and many of one stripe by one statement", counts["in bulk"] > counts["statements"] // 20
+    yield from store.premises(counts)
     yield "a fifth of the statements gave rows", counts["with rows"] * 5 >= counts["statements"]
     yield "some failed, most did not", 0 < sum(n for name, n in counts.items() if name.startswith("error ")) * 3 < counts["statements"]
     yield "few were tolerated", counts["tolerated"] * 20 < counts["statements"]
@@ -319,11 +322,15 @@ def are_enough(counts):
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
+    return max(compare(stores.STORES[name]) for name in STORES)
+
+
+def compare(store):
     server = fresh_server("changes", os.environ["COLONNADE_STAGE"], {"max_connections": "20", "shared_buffers": "64MB", "autovacuum": "off", **PACKING})
     counts, reports, seed = collections.Counter(), [], SEED
     try:
         while not are_enough(counts) and len(reports) < FAILURES:
-            report = one_round(server, seed, counts, ROUND)
+            report = one_round(server, store, seed, counts, ROUND)
             if report:
                 reports.append(report)
                 print(f"not ok changes: {report}\n", flush=True)
@@ -335,16 +342,16 @@ def main():
             print("not ok changes: the server crashed:\n" + "\n".join(told))
     finally:
         server.destroy()
-    print(f"seeds {SEED} to {seed - 1}: {counts['statements']} statements in {counts['rounds']} rounds, {counts['with rows']} gave rows, {counts['tolerated']} tolerated, "
-          f"{counts['rows of stripes changed or locked']} rows of stripes changed or locked, {counts['in bulk']} in bulk, {counts['verified']} times verified, "
-          f"{counts['left by a rollback']} times after a VACUUM")
+    print(f"{store.name}, seeds {SEED} to {seed - 1}: {counts['statements']} statements in {counts['rounds']} rounds, {counts['with rows']} gave rows, "
+          f"{counts['tolerated']} tolerated, {counts['verified']} times verified, {counts['left by a rollback']} times after a VACUUM")
+    print("  " + ", ".join(f"{name} {counts[name]}" for name in SEEN if counts[name]))
     print("  " + ", ".join(f"{name[5:]} {count}" for name, count in sorted(counts.items()) if name.startswith("kind ")))
     print("  errors met: " + ", ".join(f"{name[6:]} {count}" for name, count in sorted(counts.items()) if name.startswith("error ")))
     failed = len(reports)
     if not failed:
-        print(f"ok changes: {counts['statements']} generated statements")
-    for name, holds in premises(counts):
-        print(f"{'ok' if holds else 'not ok'} changes premise: {name}")
+        print(f"ok changes on {store.name}: {counts['statements']} generated statements")
+    for name, holds in premises(store, counts):
+        print(f"{'ok' if holds else 'not ok'} changes on {store.name}, premise: {name}")
         failed += not holds
     return 1 if failed else 0
 
