@@ -27,7 +27,8 @@ CHECKS = Checks("columnstore", SEED)
 SETUP = [
     "CREATE TABLE t (id bigint PRIMARY KEY, k int, name text, amount numeric(12,2), filler text) WITH (fillfactor = 80, autovacuum_enabled = off)",
     f"INSERT INTO t SELECT g, g % 97, 'name ' || g % 1000, g / 3.0, repeat('f', 60) FROM generate_series(1, {ROWS}) g",
-    "CREATE INDEX all_of_it ON t USING columnstore (id, k, name, amount)",
+    # The first and the third question read both.
+    "CREATE INDEX wide ON t USING columnstore (id, k, name)",
     "CREATE INDEX narrow ON t USING columnstore (k, amount) WITH (compression_type = lz4)",
 ]
 QUESTIONS = (
@@ -37,7 +38,7 @@ QUESTIONS = (
     "SELECT count(*), min(amount), max(amount) FROM t WHERE k < 50",
 )
 ASK = "SELECT count(*) || ' ' || coalesce(sum(hashtextextended(r::text, 0)), 0) FROM ({}) r"
-VERIFY = "SELECT coalesce(string_agg(i || ' block ' || block || ': ' || detail, E'\\n'), '') FROM (SELECT 'all_of_it' AS i, * FROM engine.columnstore_verify('all_of_it') UNION ALL SELECT 'narrow', * FROM engine.columnstore_verify('narrow')) v"
+VERIFY = "SELECT coalesce(string_agg(i || ' block ' || block || ': ' || detail, E'\\n'), '') FROM (SELECT 'wide' AS i, * FROM engine.columnstore_verify('wide') UNION ALL SELECT 'narrow', * FROM engine.columnstore_verify('narrow')) v"
 
 
 class Worker(threading.Thread):
@@ -102,7 +103,7 @@ class Writer(Worker):
 
 class Maintainer(Worker):
     def step(self, session):
-        session.run(self.chance.choice(("VACUUM (INDEX_CLEANUP ON) t", "VACUUM t", "CALL engine.columnstore_refresh('all_of_it')", "CALL engine.columnstore_refresh('narrow')",
+        session.run(self.chance.choice(("VACUUM (INDEX_CLEANUP ON) t", "VACUUM t", "CALL engine.columnstore_refresh('wide')", "CALL engine.columnstore_refresh('narrow')",
                                         "VACUUM (TRUNCATE ON) t")))
 
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod beside;
 mod blocks;
 mod bloom;
 mod collect;
@@ -28,6 +29,7 @@ mod verify;
 mod writer;
 
 pub use background::{Background, Work, encode_in_background};
+pub use beside::summaries_beside;
 pub use collect::collect;
 pub use cursor::{CHECKSUM_BYTES, checksum};
 pub use distinct::Sketch;
@@ -40,4 +42,4 @@ pub use row_numbers::RowNumbers;
 pub use statistics::{Bound, ColumnStatistics, Scales};
 pub use summary::{Summary, with_orders, write_summary};
 pub use verify::{Broken, Finding, verify_chunk, verify_column};
-pub use writer::{ColumnReport, EncodedStripe, Layout, StripeOptions, write_stripe};
+pub use writer::{ColumnReport, EncodedStripe, Layout, StripeOptions, fit_chunk_rows, write_stripe};

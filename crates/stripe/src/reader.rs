@@ -90,9 +90,13 @@ impl StripeReader {
     /// Opens a stripe, given the bytes of its footer (`footer_offset` and `footer_length` of the directory).
     /// Column footers are read later.
     pub fn open(footer: &[u8]) -> Result<Self> {
-        let footer = Footer::read(footer)?;
+        Footer::read(footer).map(Self::of_footer)
+    }
+
+    /// Opens a stripe whose footer is parsed.
+    pub(crate) fn of_footer(footer: Footer) -> Self {
         let columns = footer.columns.iter().map(|_| LazyColumn::default()).collect();
-        Ok(Self { footer, columns, index: OnceLock::new(), last: Mutex::default() })
+        Self { footer, columns, index: OnceLock::new(), last: Mutex::default() }
     }
 
     /// Memory held, in bytes (an estimate for caches). It grows as columns are read.

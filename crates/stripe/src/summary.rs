@@ -36,16 +36,21 @@ pub fn write_summary(row_count: u32, columns: &[(LogicalType, ColumnStatistics)]
             u32::try_from(entries.len()).map_err(|_| Error::InvalidInput("summary past 4 GiB".into()))?,
         );
     }
+    Ok(write_entries(row_count, &ends, &entries))
+}
+
+/// Writes the summary of entries that are written already, given where each ends.
+pub(crate) fn write_entries(row_count: u32, ends: &[u32], entries: &[u8]) -> Vec<u8> {
     let width = if entries.len() <= usize::from(u16::MAX) { 2 } else { 4 };
     let mut out = Vec::with_capacity(entries.len() + ends.len() * width + 24);
     out.push(VERSION);
     out.put_varint(u128::from(row_count));
-    out.put_varint(columns.len() as u128);
+    out.put_varint(ends.len() as u128);
     out.push(if width == 2 { 2 } else { 4 });
     ends.iter().for_each(|end| out.extend(end.to_le_bytes().into_iter().take(width)));
-    out.extend_from_slice(&entries);
+    out.extend_from_slice(entries);
     seal(&mut out);
-    Ok(out)
+    out
 }
 
 /// The same summary, with these orders (numbers of the host's) as those that the stripe's rows are in. They
@@ -136,12 +141,16 @@ impl<'a> Summary<'a> {
         (0..count).map(|_| cursor.u64()).collect()
     }
 
-    fn parse(&self, column: usize) -> Result<(LogicalType, ColumnStatistics)> {
+    /// The bytes of a column's entry.
+    pub(crate) fn entry(&self, column: usize) -> Result<&'a [u8]> {
         let entry = self.end(column)?..self.end(column + 1)?;
-        let Some(bytes) = self.entries.get(entry.clone()) else {
-            return Err(Error::corrupt(format!("summary entry at {entry:?} of {}", self.entries.len())));
-        };
-        let mut cursor = Reader::new(bytes);
+        let length = self.entries.len();
+        let missing = || Error::corrupt(format!("summary entry at {entry:?} of {length}"));
+        self.entries.get(entry.clone()).ok_or_else(missing)
+    }
+
+    fn parse(&self, column: usize) -> Result<(LogicalType, ColumnStatistics)> {
+        let mut cursor = Reader::new(self.entry(column)?);
         let tag = cursor.u8()?;
         // Only fixed bytes have a width. All other types are known by the tag alone.
         let logical = match LogicalType::from_tag(tag, 0) {

@@ -286,8 +286,9 @@ fn append(section: &[u8], out: &mut Vec<u8>) -> Section {
 }
 
 /// A number of rows for each chunk such that no chunk of a column of byte strings holds more than
-/// `CHUNK_BYTES`, unless a few values alone do.
-fn fit_chunk_rows(columns: &[Vector], wanted: u32) -> u32 {
+/// `CHUNK_BYTES`, unless a few values alone do: `wanted`, or fewer. With what it gives for all columns of
+/// some rows, stripes of some of the columns have chunks of the same sizes.
+pub fn fit_chunk_rows(columns: &[Vector], wanted: u32) -> u32 {
     let mut rows = wanted;
     for column in columns {
         if !matches!(column.logical, LogicalType::Text | LogicalType::Bytes) {

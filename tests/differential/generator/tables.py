@@ -157,12 +157,16 @@ class Builder:
         return table
 
     def copy_blocks(self, name, columns):
-        """An index of all columns; blocks that changed since, some copied anew; deleted rows come back."""
+        """An index of all columns, or two; blocks that changed since, some copied anew; deleted rows come
+        back.
+        """
         rng = self.rng
         names = ["id", *(column.name for column in columns)]
         rng.shuffle(names)
         codec = rng.choice(("none", "lz4", "zstd"))
-        self.run("c", f"CREATE INDEX {name}_copy ON {name} USING columnstore ({', '.join(names)}) WITH (compression_type = {codec}, chunk_group_row_limit = 1000)")
+        parts = [names[:len(names) // 2], names[len(names) // 2 - 1:]] if rng.random() < 0.4 else [names]
+        for suffix, part in zip(("", "2"), parts):
+            self.run("c", f"CREATE INDEX {name}_copy{suffix} ON {name} USING columnstore ({', '.join(part)}) WITH (compression_type = {codec}, chunk_group_row_limit = 1000)")
         for step in rng.sample((f"UPDATE {name} SET k = k WHERE id % 211 = 5", f"UPDATE {name} SET id = id WHERE id BETWEEN 20 AND 60", f"VACUUM {name}",
                                 f"CALL engine.columnstore_refresh('{name}_copy')", f"VACUUM (INDEX_CLEANUP ON) {name}"), 4):
             self.run("c", step)

@@ -4,7 +4,8 @@
 //! its rows are taken apart afterwards. On such a page each row has one version, which everybody sees. So a
 //! row's line pointer that indexes know (its *root*) and its values are all there is.
 //!
-//! The stripe has the index's columns, and after them the root of each row, as its place on the page.
+//! The stripe has the index's columns, and after them the root of each row, as its place on the page. The
+//! rows of a block are in the order of their roots.
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Datum, HeapTupleData, ItemIdData, Page};
 use vector::{LogicalType, Vector, VectorBuilder};
@@ -103,6 +104,35 @@ unsafe fn bytes_outside(heap: Open, page: Page, values: &mut [Datum], nulls: &mu
     bytes
 }
 
+/// The rows of a page of which everybody sees every row: their roots, ascending, and where they lie. The
+/// order does not depend on what HOT updates have moved, so all indexes of a table have it.
+///
+/// # Safety
+/// A copy of such a page.
+unsafe fn rows_of_page(page: Page) -> Vec<(u16, u16)> {
+    let (mut rows, mut redirected) = (Vec::new(), Vec::new());
+    // SAFETY: the line pointers of a page are as many as it says.
+    unsafe {
+        for offset in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
+            let item = pg_sys::PageGetItemId(page, offset);
+            match (*item).lp_flags() {
+                pg_sys::LP_REDIRECT => redirected.push(((*item).lp_off() as u16, offset)),
+                pg_sys::LP_NORMAL => rows.push((offset, offset)),
+                _ => {}
+            }
+        }
+    }
+    if !redirected.is_empty() {
+        for (root, offset) in &mut rows {
+            if let Some((_, from)) = redirected.iter().find(|(to, _)| to == offset) {
+                *root = *from;
+            }
+        }
+        rows.sort_unstable();
+    }
+    rows
+}
+
 /// Copies these blocks of a region that begins with block `first`, as far as they fit. `attributes` are the
 /// columns, by their places in the table.
 ///
@@ -140,18 +170,8 @@ pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks:
                 continue;
             }
             let before = copied.rows;
-            let mut redirected = Vec::new();
-            for offset in 1..=pg_sys::PageGetMaxOffsetNumber(image) {
+            for (root, offset) in rows_of_page(image) {
                 let item = pg_sys::PageGetItemId(image, offset);
-                if (*item).lp_flags() == pg_sys::LP_REDIRECT {
-                    redirected.push(((*item).lp_off() as u16, offset));
-                }
-            }
-            for offset in 1..=pg_sys::PageGetMaxOffsetNumber(image) {
-                let item = pg_sys::PageGetItemId(image, offset);
-                if (*item).lp_flags() != pg_sys::LP_NORMAL {
-                    continue;
-                }
                 let mut row = tuple(image, item, heap.oid());
                 pg_sys::heap_deform_tuple(
                     &raw mut row,
@@ -163,7 +183,6 @@ pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks:
                     let null = nulls.get(attribute).copied().unwrap_or(true);
                     writer.push_value(values.get(attribute).copied().unwrap_or(Datum::null()), null);
                 }
-                let root = redirected.iter().find(|(to, _)| *to == offset).map_or(offset, |(_, from)| *from);
                 roots.push_i16(root.cast_signed());
                 copied.rows += 1;
             }

@@ -1,5 +1,9 @@
 //! What of a table a scan reads from copies, and what from the heap.
 //!
+//! A scan may need the columns of several indexes. Then a block is read from copies where all of them have
+//! it, in copies of the same blocks: each row has one place in all of them (`copy` puts rows in the order of
+//! their places in indexes), so the copies lie side by side.
+//!
 //! Asked once, when a scan starts, after its snapshot was taken. A region is judged at one moment, by two
 //! looks in this order: the visibility map, then the region's page. The other order is wrong: between the
 //! looks a VACUUM could take a copy's entry away because a row is dead, and then set the block's bit.
@@ -18,12 +22,13 @@ use crate::host::{error, predicate_locks};
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::hot_runs::Span;
 use crate::storage::file::pages;
+use crate::storage::read::stripe_on_pages;
 
 /// What a scan reads.
 #[derive(Default)]
 pub struct Cover {
-    /// Copies of which at least one block counts.
-    pub stripes: Vec<StripeEntry>,
+    /// Copies of which at least one block counts, of each index. Those at one position lie side by side.
+    pub stripes: Vec<Vec<StripeEntry>>,
     /// Their rows that do not count, by number, ascending.
     pub elsewhere: Vec<Range<u64>>,
     /// Blocks to be read from the heap.
@@ -55,13 +60,24 @@ pub unsafe fn may_use_copies(snapshot: Snapshot) -> bool {
     is_mvcc && !predicate_locks::is_serializable() && !compat::snapshots_become_too_old()
 }
 
+/// Most indexes whose columns a scan puts together.
+pub const MOST_INDEXES: usize = 16;
+
+/// The slots of a block's copies, four bits for each index. 0: it is read from the heap.
+pub type Slots = u64;
+
+fn slot_of(slots: Slots, index: usize) -> u8 {
+    (slots >> (4 * index)) as u8 & SLOTS
+}
+
 /// Judges all blocks that the table has now.
 ///
 /// # Safety
-/// Both are open and locked, and the scan's snapshot was taken before.
-pub unsafe fn take(index: Open, heap: Open, uses_copies: bool) -> Cover {
+/// All are open and locked, and the scan's snapshot was taken before. There is an index, and `MOST_INDEXES`
+/// at most.
+pub unsafe fn take(indexes: &[Open], heap: Open, uses_copies: bool) -> Cover {
     let blocks = heap.block_count();
-    let mut cover = Cover::default();
+    let mut cover = Cover { stripes: vec![Vec::new(); indexes.len()], ..Cover::default() };
     for region in 0..blocks.div_ceil(REGION_BLOCKS) {
         pgrx::check_for_interrupts!();
         let first = region * REGION_BLOCKS;
@@ -75,11 +91,11 @@ pub unsafe fn take(index: Open, heap: Open, uses_copies: bool) -> Cover {
         unsafe {
             let visible = visibility::visible(heap, here.clone());
             stop::after(Step::Looked);
-            let known = match visible.contains(&true) {
-                true => regions::load(index, region),
+            let known: Option<Vec<Region>> = match visible.contains(&true) {
+                true => indexes.iter().map(|&index| regions::load(index, region)).collect(),
                 false => None,
             };
-            cover.judge(index, here, &visible, known.as_ref());
+            cover.judge(indexes, here, &visible, &known.unwrap_or_default());
         }
     }
     // Slots are in no order of their copies' numbers.
@@ -95,46 +111,40 @@ impl Cover {
         }
     }
 
+    /// Judges the blocks of a region, as it is in each index; `known` is empty where it is not in all.
     unsafe fn judge(
         &mut self,
-        index: Open,
+        indexes: &[Open],
         here: Range<BlockNumber>,
         visible: &[bool],
-        known: Option<&Region>,
+        known: &[Region],
     ) {
-        let entries = known.map_or(&[][..], Region::entries);
-        let mut counted = [0; SLOTS as usize + 1];
-        for (at, (block, &visible)) in here.zip(visible).enumerate() {
-            let entry = entries.get(at).copied().unwrap_or(0);
-            match counted.get_mut(usize::from(entry)).filter(|_| visible && entry != 0) {
-                Some(counted) => {
-                    *counted += 1;
-                    self.counts.clean += 1;
-                }
-                None => {
-                    *(if visible { &mut self.counts.not_copied } else { &mut self.counts.not_visible }) += 1;
-                    self.read_from_heap(block..block + 1);
-                }
+        // SAFETY: the caller's promise.
+        let (slots, used) = unsafe { clean(indexes, visible, known) };
+        for ((block, &visible), &slots) in here.zip(visible).zip(&slots) {
+            if slots != 0 {
+                self.counts.clean += 1;
+            } else {
+                *(if visible { &mut self.counts.not_copied } else { &mut self.counts.not_visible }) += 1;
+                self.read_from_heap(block..block + 1);
             }
         }
-        let Some(region) = known else { return };
-        for (number, counted) in
-            (1..=SLOTS).zip(counted.into_iter().skip(1)).filter(|(_, counted)| *counted > 0)
-        {
-            let slot = region.slot(number);
-            let (summary, list) = slot.tail();
-            self.stripes
-                .push(slot.stripe(region.storage_id, read_tail(index, region.storage_id, &slot, summary)));
+        for (named, counted) in used {
+            for (at, ((&index, known), stripes)) in
+                indexes.iter().zip(known).zip(&mut self.stripes).enumerate()
+            {
+                let slot = known.slot(slot_of(named, at));
+                let summary = read_tail(index, known.storage_id, &slot, slot.tail().0);
+                stripes.push(slot.stripe(known.storage_id, summary));
+            }
+            let (Some(&index), Some(known)) = (indexes.first(), known.first()) else { continue };
+            let slot = known.slot(slot_of(named, 0));
             if counted == slot.blocks {
                 continue;
             }
-            let list = read_tail(index, region.storage_id, &slot, list);
-            let counts = |block: u16| {
-                let at = usize::from(block);
-                visible.get(at) == Some(&true) && entries.get(at) == Some(&number)
-            };
+            let list = read_tail(index, known.storage_id, &slot, slot.tail().1);
             for (rows, block) in rows_of_blocks(&list, slot.first_row()) {
-                if !counts(block) {
+                if slots.get(usize::from(block)) != Some(&named) {
                     match self.elsewhere.last_mut() {
                         Some(last) if last.end == rows.start => last.end = rows.end,
                         _ => self.elsewhere.push(rows),
@@ -143,6 +153,87 @@ impl Cover {
             }
         }
     }
+}
+
+/// The slots of each block that is read from copies, and each combination of slots with the number of its
+/// blocks. A region is given as it is in each index; `known` is empty where it is not in all.
+///
+/// # Safety
+/// As `take`.
+pub unsafe fn clean(indexes: &[Open], visible: &[bool], known: &[Region]) -> (Vec<Slots>, Vec<(Slots, u32)>) {
+    let mut slots = slots_of_blocks(visible, known);
+    let mut used = used_slots(&slots);
+    if known.len() > 1 {
+        // SAFETY: the caller's promise.
+        unsafe { keep_side_by_side(indexes, known, &mut used) };
+        let is_kept = |slots: &Slots| used.iter().any(|(kept, _)| kept == slots);
+        slots.iter_mut().filter(|slots| !is_kept(slots)).for_each(|slots| *slots = 0);
+    }
+    (slots, used)
+}
+
+/// The slots of each block that all indexes have a copy of.
+fn slots_of_blocks(visible: &[bool], known: &[Region]) -> Vec<Slots> {
+    let mut slots: Vec<Slots> = vec![0; visible.len()];
+    for (index, region) in known.iter().enumerate() {
+        let of_block = slots.iter_mut().zip(visible).zip(region.entries());
+        for ((slots, &visible), &entry) in of_block {
+            let has_copy = visible && (1..=SLOTS).contains(&entry) && (index == 0 || *slots != 0);
+            *slots = if has_copy { *slots | Slots::from(entry) << (4 * index) } else { 0 };
+        }
+    }
+    slots
+}
+
+/// Each combination of slots, with the number of its blocks.
+fn used_slots(of_blocks: &[Slots]) -> Vec<(Slots, u32)> {
+    let mut used: Vec<(Slots, u32)> = Vec::new();
+    for &slots in of_blocks.iter().filter(|slots| **slots != 0) {
+        match used.iter_mut().find(|(found, _)| *found == slots) {
+            Some((_, blocks)) => *blocks += 1,
+            None => used.push((slots, 1)),
+        }
+    }
+    used.sort_unstable();
+    used
+}
+
+/// Leaves those combinations whose copies have the same rows in the same order. No copy of the first index is
+/// in two: its numbers are those of the rows.
+///
+/// # Safety
+/// As `take`.
+unsafe fn keep_side_by_side(indexes: &[Open], known: &[Region], used: &mut Vec<(Slots, u32)>) {
+    used.sort_unstable_by_key(|&(slots, blocks)| (std::cmp::Reverse(blocks), slots));
+    let mut taken: Vec<u8> = Vec::new();
+    used.retain(|&(slots, _)| {
+        let first = slot_of(slots, 0);
+        let fits = !taken.contains(&first) && fit(indexes, known, slots);
+        if fits {
+            taken.push(first);
+        }
+        fits
+    });
+    used.sort_unstable();
+}
+
+/// Whether copies have the same blocks with as many rows, in chunks of the same sizes.
+fn fit(indexes: &[Open], known: &[Region], slots: Slots) -> bool {
+    let mut first = None;
+    indexes.iter().zip(known).enumerate().all(|(at, (&index, known))| {
+        let slot = known.slot(slot_of(slots, at));
+        let list = read_tail(index, known.storage_id, &slot, slot.tail().1);
+        let entry = slot.stripe(known.storage_id, Vec::new());
+        let open = stripe_on_pages::open(index, &entry)
+            .unwrap_or_else(|problem| error::raise_stripe(index, slot.first_row(), problem));
+        match &first {
+            None => {
+                first = Some((list, open));
+                true
+            }
+            Some((blocks, copy)) => *blocks == list && copy.reader.fits(&open.reader),
+        }
+    })
 }
 
 /// The rows of each block of a copy, by number.

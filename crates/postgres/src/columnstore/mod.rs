@@ -9,8 +9,8 @@
 //! - `layout`: metapage, root pages and region pages as bytes; `regions`: finding, making and changing them
 //! - `visibility`: the heap's visibility map, a region at a time
 //! - `insert`, `vacuum`: a block has changed, so its copy no longer counts
-//! - `copy`: heap blocks become a stripe; `refresh`: which blocks, and when the copy counts; `space`: pages
-//!   of replaced copies are used again; `progress`: how far it is
+//! - `refresh`: which blocks are copied; `making`: a copy, and when it counts; `copy`: heap blocks become
+//!   columns; `space`: pages of replaced copies are used again; `progress`: how far it is
 //! - who refreshes: `build` (CREATE INDEX), `after_statement` (VACUUM, CONCURRENTLY), `background`,
 //!   `procedure` (`settings`: when)
 //! - `cover`: what of a table a scan reads from copies, and what from the heap
@@ -30,6 +30,7 @@ pub mod cover;
 mod indexed;
 mod insert;
 mod layout;
+mod making;
 mod options;
 mod procedure;
 mod progress;

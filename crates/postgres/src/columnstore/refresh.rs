@@ -1,25 +1,20 @@
 //! Which heap blocks are copied, and when their copy counts.
 //!
-//! The steps for a region, of which one session at a time goes through them:
-//! 1. Under the region page's lock the entries of the chosen blocks become *pending*.
-//! 2. Each block is copied if it is all-visible then (`copy`).
-//! 3. The copy is written.
-//! 4. Under the region page's lock, entries that are still pending come to name the copy if their block was
-//!    copied, and none if not.
-//!
-//! Whoever changes a block in between sets its entry to none, and so step 4 leaves it alone.
+//! `making` has the steps for some blocks of a region.
 //!
 //! A region has few slots. If most are used, or many copied rows do not count any more, all of its blocks are
 //! copied anew.
+//!
+//! The other columnstore indexes of the table are refreshed with the one that is asked for, as far as nobody
+//! has them locked: scans read copies side by side that have the same blocks. Where copies of a block cannot
+//! be read so, the block is copied anew.
 
-use pgrx::pg_sys::{self, Buffer, Oid};
+use pgrx::pg_sys::{self, Buffer, Oid, Relation};
 
-use super::layout::{self, LISTED, PENDING, REGION_BLOCKS, SLOTS, Slot};
-use super::stop::{self, Step};
-use super::{access_method, copy, options, progress, regions, space, visibility};
+use super::layout::{self, REGION_BLOCKS};
+use super::making::{Target, copy_some};
+use super::{access_method, cover, options, progress, regions, space, visibility};
 use crate::host::relation::{Open, with_index, with_table};
-use crate::host::{error, memory};
-use crate::storage::file::pages::{self, PageOwner};
 
 /// If this many slots are used, a region is copied anew.
 const MANY_SLOTS: usize = 8;
@@ -94,7 +89,11 @@ impl Refresh {
     /// The table is locked so that no VACUUM runs, the index so that nobody else makes copies. A snapshot is
     /// active. The table and the index are the same each time.
     pub unsafe fn step(&mut self, index: Open, heap: Open) -> bool {
-        let attributes = access_method::attributes(index);
+        // SAFETY: the caller's promise. What is opened is closed below, or after an ERROR by the server.
+        let others = if self.counts { Vec::new() } else { unsafe { open_others(index, heap) } };
+        // SAFETY: it stays open as long as `others`.
+        let open = |&other: &Relation| unsafe { Open::of(other) };
+        let indexes: Vec<Open> = std::iter::once(index).chain(others.iter().map(open)).collect();
         let blocks = heap.block_count();
         let regions = blocks.div_ceil(REGION_BLOCKS);
         let is_shown = progress::begin(index, heap);
@@ -105,7 +104,7 @@ impl Refresh {
         while self.seen < regions {
             let region = (self.first + self.seen) % regions;
             // SAFETY: the caller's promise.
-            let done = unsafe { self.refresh_region(index, heap, &attributes, (region, blocks)) };
+            let done = unsafe { self.refresh_region(&indexes, heap, (region, blocks)) };
             self.done.add(done);
             self.seen += 1;
             if done.copied > 0 {
@@ -119,15 +118,16 @@ impl Refresh {
         unsafe {
             // The regions that were not looked at yet have what they had before.
             let next = if has_more { (self.first + self.seen) % regions } else { 0 };
-            regions::note_progress(
-                index,
-                |before| if has_more { before.max(covered) } else { covered },
-                next,
-            );
-            if self.unswept >= if has_more { STEPS_UNSWEPT } else { 1 } {
-                space::sweep(index);
-                self.unswept = 0;
+            let sweeps = self.unswept >= if has_more { STEPS_UNSWEPT } else { 1 };
+            for &index in &indexes {
+                let now = |before: u64| if has_more { before.max(covered) } else { covered };
+                regions::note_progress(index, now, next);
+                if sweeps {
+                    space::sweep(index);
+                }
             }
+            self.unswept = if sweeps { 0 } else { self.unswept };
+            others.iter().for_each(|&index| pg_sys::index_close(index, pg_sys::NoLock as i32));
         }
         if is_shown {
             progress::end();
@@ -135,13 +135,7 @@ impl Refresh {
         has_more
     }
 
-    unsafe fn refresh_region(
-        &self,
-        index: Open,
-        heap: Open,
-        attributes: &[usize],
-        (region, blocks): (u32, u32),
-    ) -> Done {
+    unsafe fn refresh_region(&self, indexes: &[Open], heap: Open, (region, blocks): (u32, u32)) -> Done {
         let mut done = Done::default();
         let first = region * REGION_BLOCKS;
         let here = first..first.saturating_add(REGION_BLOCKS).min(blocks);
@@ -163,32 +157,29 @@ impl Refresh {
             // SAFETY: pinned by `settle`.
             unsafe { pg_sys::ReleaseBuffer(map) };
         }
-        let known = regions::load(index, region);
-        let has_copy = |at: u16| {
-            let entry = known.as_ref().and_then(|known| known.entries().get(usize::from(at)));
-            entry.is_some_and(|entry| (1..=SLOTS).contains(entry))
-        };
+        let known: Option<Vec<_>> = indexes.iter().map(|&index| regions::load(index, region)).collect();
+        let known = known.unwrap_or_default();
+        // SAFETY: the caller's promise.
+        let (slots, _) = unsafe { cover::clean(indexes, &visible, &known) };
         let all_visible: Vec<u16> =
             (0..).zip(&visible).filter(|(_, visible)| **visible).map(|(at, _)| at).collect();
-        let mut chosen: Vec<u16> = all_visible.iter().copied().filter(|&at| !has_copy(at)).collect();
+        let has_copy = |&at: &u16| slots.get(usize::from(at)).is_some_and(|&slots| slots != 0);
+        let mut chosen: Vec<u16> = all_visible.iter().copied().filter(|at| !has_copy(at)).collect();
         done.not_visible = (visible.len() - all_visible.len()) as u64;
         done.covered = (all_visible.len() - chosen.len()) as u64;
         if chosen.is_empty() || chosen.len() < self.fewest {
             return done;
         }
-        if known.as_ref().is_some_and(is_worn) {
+        if known.iter().any(is_worn) {
             chosen = all_visible;
             done.covered = 0;
         }
         // SAFETY: the caller's promise.
-        let place = unsafe { regions::ensure(index, region) };
+        let targets = unsafe { indexes.iter().map(|&index| Target::of(index, region)).collect::<Vec<_>>() };
         let mut left = chosen.as_slice();
         while !left.is_empty() {
             // SAFETY: the caller's promise.
-            let Some((taken, rest)) = (unsafe { copy_some(index, heap, attributes, (region, place), left) })
-            else {
-                break;
-            };
+            let Some((taken, rest)) = (unsafe { copy_some(&targets, heap, region, left) }) else { break };
             done.covered += taken;
             done.copied += taken;
             left = rest;
@@ -233,93 +224,32 @@ fn is_worn(region: &regions::Region) -> bool {
     used.len() >= MANY_SLOTS || copied.saturating_sub(counted) * 4 > copied
 }
 
-/// Copies as many of these blocks as fit into a copy. Returns how many blocks it counts for, and the blocks
-/// that are left. None: no slot is free.
-unsafe fn copy_some<'a>(
-    index: Open,
-    heap: Open,
-    attributes: &[usize],
-    (region, place): (u32, u32),
-    blocks: &'a [u16],
-) -> Option<(u64, &'a [u16])> {
-    // SAFETY: the caller's promise. Locks of pages are held within `change` only.
-    unsafe {
-        let mut slot = 0;
-        regions::change(index, place, |page| {
-            let entries = layout::entries_mut(page);
-            for &at in blocks {
-                if let Some(entry) = entries.get_mut(usize::from(at)) {
-                    *entry = 0;
-                }
+/// Opens the table's other columnstore indexes that are refreshed and that nobody has locked. The locks stay
+/// to the end of the transaction.
+///
+/// # Safety
+/// As `Refresh::step`.
+unsafe fn open_others(index: Open, heap: Open) -> Vec<Relation> {
+    let lock = pg_sys::ShareUpdateExclusiveLock as i32;
+    let method = access_method::method_of(index.oid());
+    let mut opened = Vec::new();
+    for other in access_method::valid_indexes(heap.oid(), method) {
+        // SAFETY: what is locked is looked up afterwards.
+        unsafe {
+            if other == index.oid() || !pg_sys::ConditionalLockRelationOid(other, lock) {
+                continue;
             }
-            slot = (1..=SLOTS).find(|&slot| !layout::is_named(entries, slot)).unwrap_or(0);
-            if slot != 0 {
-                for &at in blocks {
-                    if let Some(entry) = entries.get_mut(usize::from(at)) {
-                        *entry = PENDING | slot;
-                    }
-                }
+            if pg_sys::IndexGetRelation(other, true) != heap.oid() {
+                continue;
             }
-        });
-        if slot == 0 {
-            return None;
+            let other = pg_sys::index_open(other, pg_sys::NoLock as i32);
+            let open = Open::of(other);
+            if access_method::is_ours(open) && access_method::is_valid(open) && options::is_refreshed(open) {
+                opened.push(other);
+            } else {
+                pg_sys::index_close(other, pg_sys::NoLock as i32);
+            }
         }
-        stop::after(Step::Chosen);
-        let copied = copy::copy(heap, attributes, region * REGION_BLOCKS, blocks);
-        let made = write(index, heap, &copied);
-        stop::after(Step::Written);
-        let mut taken = 0;
-        regions::change(index, place, |page| {
-            layout::set_slot(page, slot, &made);
-            let entries = layout::entries_mut(page);
-            for (at, _) in &copied.blocks {
-                if let Some(entry) =
-                    entries.get_mut(usize::from(*at)).filter(|entry| **entry == PENDING | slot)
-                {
-                    *entry = slot;
-                    taken += 1;
-                }
-            }
-            entries.iter_mut().filter(|entry| **entry == PENDING | slot).for_each(|entry| *entry = 0);
-        });
-        Some((taken, blocks.get(copied.looked_at..).unwrap_or(&[])))
     }
-}
-
-/// Writes a copy where nobody reads any more, or behind the others of the file.
-unsafe fn write(index: Open, heap: Open, copied: &copy::Copied) -> Slot {
-    // SAFETY: the caller's promise: nobody else makes copies in this index.
-    unsafe {
-        let encoded =
-            match stripe::write_stripe(copied.rows, &copied.columns, &options::stripe_options(index)) {
-                Ok(encoded) => encoded,
-                Err(problem) => error::raise_plain(problem),
-            };
-        let copy = regions::take_copy_number(index);
-        let mut slot = Slot {
-            copy,
-            rows: copied.rows,
-            footer_length: encoded.footer_length,
-            footer_offset: encoded.footer_offset,
-            stripe_bytes: encoded.bytes.len() as u64,
-            summary_bytes: encoded.summary.len() as u32,
-            blocks: copied.blocks.len() as u32,
-            ..Slot::default()
-        };
-        let mut bytes = encoded.bytes;
-        memory::expect(bytes.len() + encoded.summary.len());
-        bytes.extend_from_slice(&encoded.summary);
-        bytes.reserve(copied.blocks.len() * LISTED);
-        for (block, rows) in &copied.blocks {
-            bytes.extend_from_slice(&block.to_le_bytes());
-            bytes.extend_from_slice(&rows.to_le_bytes());
-        }
-        let owner = PageOwner::current(regions::storage_id(index), slot.first_row());
-        let run = match space::take(index, heap, pages::pages_of(bytes.len())) {
-            Some(first_block) => pages::overwrite_run(index, first_block, &bytes, owner),
-            None => pages::append_run(index, &bytes, owner, pages::FileOf::Index),
-        };
-        (slot.first_block, slot.block_count) = (run.first_block, run.block_count);
-        slot
-    }
+    opened
 }

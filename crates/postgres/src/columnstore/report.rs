@@ -44,7 +44,7 @@ pub unsafe extern "C-unwind" fn colonnade_columnstore_figures(call: FunctionCall
 unsafe fn put(call: FunctionCallInfo, index: Open, heap: Open) {
     // SAFETY: both are open and locked.
     unsafe {
-        let counts = cover::take(index, heap, true).counts;
+        let counts = cover::take(&[index], heap, true).counts;
         let (mut copies, mut copied, mut rows) = (0_i64, 0_u64, 0_i64);
         for region in 0..heap.block_count().div_ceil(REGION_BLOCKS) {
             let Some(known) = regions::load(index, region) else { continue };

@@ -1,12 +1,14 @@
 //! Offers the scan node for a heap table that has a columnstore index.
 //!
-//! The index must have all columns that the query looks at. The path competes with the server's own: what the
-//! index does not cover is read from the heap, which costs what it costs there. Not offered are:
+//! The index must have all columns that the query looks at, or several indexes together. The path competes
+//! with the server's own: what the index does not cover is read from the heap, which costs what it costs
+//! there. Not offered are:
 //! - queries that look at system columns but tableoid, or at whole rows: that leaves changes and row locks,
 //!   and rows that may be wanted again by their position, to the heap
-//! - statements of cursors, whose rows have to have positions for WHERE CURRENT OF
+//! - a cursor's scan that WHERE CURRENT OF may find, as its rows have to have positions
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 
 use pgrx::pg_sys;
 
@@ -46,7 +48,7 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
     unsafe {
         let all = List::<Typed<'_, pg_sys::IndexOptInfo>>::new((*rel).indexlist);
         if !ENABLE_COLUMNSTORE.get()
-            || OF_CURSOR.get()
+            || (OF_CURSOR.get() && may_be_current(root))
             || !all.iter().any(|index| columnstore::is_planned(&index))
             || path_hook::rows_of_all(root) < vectorised_min_rows()
         {
@@ -58,18 +60,27 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
         if reads_whole_or_system || path_hook::finds_one_row(root, rel) || path_hook::finds_few_rows(rel) {
             return;
         }
-        let covering = all.iter().filter(|index| columnstore::is_planned(index) && covers(index, attributes));
-        let Some(index) = covering.min_by_key(|index| index.pages) else { return };
-        let (pages, covered) = with_index(index.indexoid, pg_sys::NoLock, columnstore::pages_and_blocks);
+        let Some(indexes) = covering(all.iter().filter(|index| columnstore::is_planned(index)), attributes)
+        else {
+            return;
+        };
+        let (mut pages, mut covered) = (0.0, u64::MAX);
+        for index in &indexes {
+            let own = with_index(index.indexoid, pg_sys::NoLock, columnstore::pages_and_blocks);
+            pages += f64::from(own.0);
+            covered = covered.min(own.1);
+        }
         // pg_class knows how many there were at the last VACUUM.
         let mut visible = 0;
         pg_sys::visibilitymap_count(table.as_ptr(), &raw mut visible, std::ptr::null_mut());
         let copied = (covered as f64).min(f64::from(visible));
         let share = (copied / f64::from((*rel).pages).max(1.0)).clamp(0.0, 1.0);
-        let stored = cost::Stored::of_copies(rel, share, f64::from(pages));
+        let stored = cost::Stored::of_copies(rel, share, pages);
         let estimate = cost::estimate(root, rel, table.as_ptr(), &stored, attributes);
         let path = path_hook::new_path(root, rel);
-        (*path).custom_private = pg_sys::lappend_oid(std::ptr::null_mut(), index.indexoid);
+        for index in &indexes {
+            (*path).custom_private = pg_sys::lappend_oid((*path).custom_private, index.indexoid);
+        }
         cost::price(path, &estimate, 0);
         let cheapest = path_hook::cheapest_free(rel).map_or(f64::INFINITY, |path| path.total_cost);
         offered::note((*rel).tuples, cheapest.min((*path).path.total_cost));
@@ -77,20 +88,73 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
     }
 }
 
-/// Whether an index has all of these attributes.
-unsafe fn covers(index: &pg_sys::IndexOptInfo, attributes: *mut pg_sys::Bitmapset) -> bool {
-    // SAFETY: an index has as many columns as it says.
+/// Whether WHERE CURRENT OF may find a scan of this query in the plan. The server looks below appends, limits
+/// and subqueries, not below joins and what groups rows (`search_plan_tree` in execCurrent.c).
+///
+/// # Safety
+/// The planner's own struct, whose base relations are known.
+unsafe fn may_be_current(root: *mut pg_sys::PlannerInfo) -> bool {
+    // SAFETY: the caller's promise.
     unsafe {
-        let count = usize::try_from(index.ncolumns).unwrap_or(0);
-        let own = std::slice::from_raw_parts(index.indexkeys, count);
-        let mut member = pg_sys::bms_next_member(attributes, -1);
-        while member >= 0 {
-            let number = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
-            if number > 0 && !own.contains(&number) {
-                return false;
-            }
-            member = pg_sys::bms_next_member(attributes, member);
-        }
-        true
+        let query = &*(*root).parse;
+        let is_grouped = query.hasAggs || !query.groupClause.is_null() || query.hasWindowFuncs;
+        !is_grouped && pg_sys::bms_num_members((*root).all_baserels) <= 1
     }
+}
+
+/// The indexes that together have all of these attributes: the smallest that has all, or else one after the
+/// other the one that has most of those that are missing. None: they have not all, or it takes too many.
+unsafe fn covering<'a>(
+    all: impl Iterator<Item = Typed<'a, pg_sys::IndexOptInfo>>,
+    attributes: *mut pg_sys::Bitmapset,
+) -> Option<Vec<Typed<'a, pg_sys::IndexOptInfo>>> {
+    let mut missing = columns_of(attributes);
+    let mut left: Vec<_> = all.collect();
+    let mut chosen = Vec::new();
+    loop {
+        // SAFETY: the planner's own structs.
+        let has = |index: &Typed<'a, pg_sys::IndexOptInfo>| unsafe {
+            missing.iter().filter(|number| columns(index).contains(number)).count()
+        };
+        let best = (0..left.len())
+            .rev()
+            .max_by_key(|&at| left.get(at).map(|index| (has(index), Reverse(index.pages))))?;
+        let best = left.swap_remove(best);
+        if !missing.is_empty() && has(&best) == 0 {
+            return None;
+        }
+        // SAFETY: as above.
+        missing.retain(|number| !unsafe { columns(&best) }.contains(number));
+        chosen.push(best);
+        if missing.is_empty() {
+            return Some(chosen);
+        }
+        if chosen.len() == columnstore::cover::MOST_INDEXES {
+            return None;
+        }
+    }
+}
+
+/// The columns among attributes, by their numbers in the table.
+fn columns_of(attributes: *mut pg_sys::Bitmapset) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut member = -1;
+    loop {
+        // SAFETY: a set of the planner's.
+        member = unsafe { pg_sys::bms_next_member(attributes, member) };
+        if member < 0 {
+            return found;
+        }
+        let number = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
+        found.extend((number > 0).then_some(number));
+    }
+}
+
+/// The columns of an index, by their numbers in the table.
+///
+/// # Safety
+/// The planner's own struct.
+unsafe fn columns(index: &pg_sys::IndexOptInfo) -> &[i32] {
+    // SAFETY: an index has as many columns as it says.
+    unsafe { std::slice::from_raw_parts(index.indexkeys, usize::try_from(index.ncolumns).unwrap_or(0)) }
 }

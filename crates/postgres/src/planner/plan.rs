@@ -4,8 +4,8 @@
 //! The others stay in the plan's qual and are checked row by row. `custom_private` holds:
 //! - how many rows the table has, as the planner knows it
 //! - a list of integers that says for each clause of the qual whether it may help to prune
-//! - whether the scan hides rows from what is above it (`hides_rows`), and the columnstore index that it
-//!   reads (`index_of`)
+//! - whether the scan hides rows from what is above it (`hides_rows`), and the columnstore indexes that it
+//!   reads (`indexes_of`)
 //! - perhaps the reason that `note_reason` notes
 //!
 //! Nothing else is stored: columns, predicates and parameters are read from the finished plan when the node
@@ -80,12 +80,10 @@ unsafe extern "C-unwind" fn plan_custom_path(
         (*scan).custom_exprs = native;
         let private = pg_sys::lappend(std::ptr::null_mut(), float_node((*rel).tuples).cast());
         let private = pg_sys::lappend(private, prunes.cast());
-        let hides = pg_sys::lappend_int(std::ptr::null_mut(), i32::from(is_guarded(root, rel)));
-        let index = match (*best_path).custom_private.is_null() {
-            true => 0,
-            false => pg_sys::list_nth_oid((*best_path).custom_private, 0).to_u32(),
-        };
-        let hides = pg_sys::lappend_int(hides, index.cast_signed());
+        let mut hides = pg_sys::lappend_int(std::ptr::null_mut(), i32::from(is_guarded(root, rel)));
+        for index in PgList::<pg_sys::Oid>::from_pg((*best_path).custom_private).iter_oid() {
+            hides = pg_sys::lappend_int(hides, index.to_u32().cast_signed());
+        }
         (*scan).custom_private = pg_sys::lappend(private, hides.cast());
         (*scan).methods = pg_sys::GetCustomScanMethods(NAME.as_ptr(), false);
         (&raw mut (*scan).scan.plan)
@@ -167,23 +165,23 @@ unsafe fn is_guarded(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInf
 /// # Safety
 /// A plan node made here.
 pub unsafe fn hides_rows(scan: *mut pg_sys::CustomScan) -> bool {
-    // SAFETY: the third entry is a list of two integers.
+    // SAFETY: the third entry is a list of integers.
     unsafe {
         let hides = PgList::<pg_sys::List>::from_pg((*scan).custom_private).get_ptr(2);
         hides.is_none_or(|hides| pg_sys::list_nth_int(hides, 0) != 0)
     }
 }
 
-/// The columnstore index that a scan node of ours reads. None: the table has stripes of its own.
+/// The columnstore indexes that a scan node of ours reads. None of them: the table has stripes of its own.
 ///
 /// # Safety
 /// A plan node made here.
-pub unsafe fn index_of(scan: *mut pg_sys::CustomScan) -> Option<pg_sys::Oid> {
-    // SAFETY: the third entry is a list of two integers.
+pub unsafe fn indexes_of(scan: *mut pg_sys::CustomScan) -> Vec<pg_sys::Oid> {
+    // SAFETY: the third entry is a list of integers.
     unsafe {
-        let list = PgList::<pg_sys::List>::from_pg((*scan).custom_private).get_ptr(2)?;
-        let index = pg_sys::list_nth_int(list, 1).cast_unsigned();
-        (index != 0).then(|| pg_sys::Oid::from(index))
+        let list = PgList::<pg_sys::List>::from_pg((*scan).custom_private).get_ptr(2);
+        let list = PgList::<i32>::from_pg(list.unwrap_or(std::ptr::null_mut()));
+        list.iter_int().skip(1).map(|index| pg_sys::Oid::from(index.cast_unsigned())).collect()
     }
 }
 

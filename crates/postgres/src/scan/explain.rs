@@ -171,11 +171,13 @@ unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut 
     }
 }
 
-/// The columnstore index that is read, and how many blocks came from it and from the heap.
+/// The columnstore indexes that are read, and how many blocks came from it and from the heap.
 unsafe fn show_copies(copies: &Copies, es: *mut pg_sys::ExplainState) {
-    // SAFETY: the index is open.
+    // SAFETY: the indexes are open.
     unsafe {
-        text(es, c"Columnstore", &Open::of(copies.index).name());
+        let names: Vec<_> =
+            copies.indexes.iter().map(|&(index, _)| Open::of(index).name().to_string()).collect();
+        text(es, c"Columnstore", &names.join(", "));
         if !(*es).analyze {
             return;
         }

@@ -1,17 +1,17 @@
-//! Stripes on pages as a store that the engine's scan reads (`stripe::scan::Store`): a table's own, or those
-//! of its columnstore index.
+//! Stripes on pages as a store that the engine's scan reads (`stripe::scan::Store`): a table's own, those of
+//! its columnstore index, or those of several indexes side by side.
 //!
 //! Made at the first row by `table`, from one look at the directory. Invariant: the relation stays open and
 //! the snapshot registered for as long as the store is used.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
 use encodings::BlockCodecs;
 use pgrx::pg_sys::{self, Relation};
-use stripe::StripeReader;
-use stripe::scan::{RowsOut, Store, StripeInfo};
+use stripe::scan::{Located, RowsOut, Store, StripeInfo};
+use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Result};
 
 use crate::host::relation::Open;
@@ -30,34 +30,17 @@ pub enum Out {
     Elsewhere(Vec<Range<u64>>),
 }
 
-/// Stripes that a snapshot sees.
-pub struct OwnStripes {
+/// Stripes of one relation.
+pub struct Part {
     /// Whose pages they are on: the table, or its index.
     rel: Relation,
     entries: Vec<StripeEntry>,
-    out: RefCell<Out>,
-    ahead: PagesAhead,
 }
 
-impl OwnStripes {
-    /// These stripes of a relation, and those of their rows that are out.
-    ///
-    /// # Safety
-    /// `rel` stays open, and what `out` was made of and `memory` alive, as long as this is used.
-    pub unsafe fn new(
-        rel: Relation,
-        entries: Vec<StripeEntry>,
-        out: Out,
-        memory: pg_sys::MemoryContext,
-    ) -> Self {
-        // SAFETY: the caller's promise.
-        let ahead = PagesAhead::new(unsafe { Open::of(rel) }, memory);
-        Self { rel, entries, out: RefCell::new(out), ahead }
-    }
-
-    /// How many stripes there are.
-    pub const fn len(&self) -> usize {
-        self.entries.len()
+impl Part {
+    /// These stripes of a relation.
+    pub const fn new(rel: Relation, entries: Vec<StripeEntry>) -> Self {
+        Self { rel, entries }
     }
 
     fn entry(&self, at: usize) -> Result<&StripeEntry> {
@@ -65,30 +48,127 @@ impl OwnStripes {
     }
 }
 
+/// Stripes that a snapshot sees. Where there are several parts, the stripes at one position have the same
+/// rows and lie side by side.
+pub struct OwnStripes {
+    parts: Vec<Part>,
+    /// The summaries of stripes that lie side by side, and the stripes once they are open.
+    beside: Vec<(Vec<u8>, OnceCell<Rc<StripeHandle>>)>,
+    out: RefCell<Out>,
+    ahead: Option<PagesAhead>,
+}
+
+impl OwnStripes {
+    /// These stripes, and those of their rows that are out. There is one part, or more.
+    ///
+    /// # Errors
+    /// Where summaries of stripes that lie side by side are bad: the error, at the stripe of the first part.
+    ///
+    /// # Safety
+    /// The parts' relations stay open, and what `out` was made of and `memory` alive, as long as this is
+    /// used.
+    pub unsafe fn new(
+        parts: Vec<Part>,
+        out: Out,
+        memory: pg_sys::MemoryContext,
+    ) -> std::result::Result<Self, Located> {
+        let mut beside = Vec::new();
+        let mut ahead = None;
+        match parts.as_slice() {
+            // SAFETY: the caller's promise.
+            [one] => ahead = Some(PagesAhead::new(unsafe { Open::of(one.rel) }, memory)),
+            [first, ..] => {
+                for (at, entry) in first.entries.iter().enumerate() {
+                    let summaries: Vec<_> = parts
+                        .iter()
+                        .filter_map(|part| Some(part.entries.get(at)?.summary.as_slice()))
+                        .collect();
+                    let summary = stripe::summaries_beside(&summaries)
+                        .map_err(|problem| Located::new(entry.first_row, problem))?;
+                    beside.push((summary, OnceCell::new()));
+                }
+            }
+            [] => {}
+        }
+        Ok(Self { parts, beside, out: RefCell::new(out), ahead })
+    }
+
+    /// How many stripes there are.
+    pub fn len(&self) -> usize {
+        self.parts.first().map_or(0, |part| part.entries.len())
+    }
+
+    /// The stripes at a position, each with its relation and its first byte among those of the whole.
+    fn at(&self, at: usize) -> Result<Vec<(Open<'_>, &StripeEntry, u64)>> {
+        let mut start = 0_u64;
+        let mut found = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let entry = part.entry(at)?;
+            // SAFETY: the promise of `new`.
+            found.push((unsafe { Open::of(part.rel) }, entry, start));
+            start = start.saturating_add(entry.byte_length);
+        }
+        Ok(found)
+    }
+}
+
+/// The bytes of a stripe, or of several that lie side by side.
+pub enum Bytes<'a> {
+    /// Of one.
+    One(Pages<'a>),
+    /// Of several, with the first byte of each among those of the whole.
+    Beside(Vec<(u64, Pages<'a>)>),
+}
+
+impl StripeBytes for Bytes<'_> {
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        let parts = match self {
+            Self::One(pages) => return pages.read(range, out),
+            Self::Beside(parts) => parts,
+        };
+        let part = parts.iter().rev().find(|(start, _)| *start <= range.start);
+        let (start, pages) = part.ok_or_else(|| Error::InvalidInput("no stripe".into()))?;
+        pages.read(range.start - start..range.end.saturating_sub(*start), out)
+    }
+}
+
 impl Store for OwnStripes {
     type Stripe = Rc<StripeHandle>;
-    type Bytes<'a> = Pages<'a>;
+    type Bytes<'a> = Bytes<'a>;
 
     fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
-        let entry = self.entries.get(at)?;
+        let entry = self.parts.first()?.entries.get(at)?;
         let StripeEntry { first_row, row_count, footer_offset, footer_length, .. } = *entry;
         let footer = footer_offset..footer_offset.saturating_add(footer_length.into());
-        Some(StripeInfo { first_row, row_count, summary: &entry.summary, footer })
+        let summary = self.beside.get(at).map_or(&entry.summary, |(summary, _)| summary);
+        Some(StripeInfo { first_row, row_count, summary, footer })
     }
 
     fn open(&self, at: usize) -> Result<Rc<StripeHandle>> {
-        // SAFETY: the promise of `new`.
-        unsafe { stripe_on_pages::open(Open::of(self.rel), self.entry(at)?) }
+        if let [part] = self.parts.as_slice() {
+            // SAFETY: the promise of `new`.
+            return stripe_on_pages::open(unsafe { Open::of(part.rel) }, part.entry(at)?);
+        }
+        let (_, kept) =
+            self.beside.get(at).ok_or_else(|| Error::InvalidInput(format!("no stripe at {at}")))?;
+        if let Some(open) = kept.get() {
+            return Ok(Rc::clone(open));
+        }
+        let open = stripe_on_pages::open_beside(&self.at(at)?)?;
+        Ok(Rc::clone(kept.get_or_init(|| open)))
     }
 
     fn reader(stripe: &Rc<StripeHandle>) -> &StripeReader {
         &stripe.reader
     }
 
-    fn bytes(&self, at: usize) -> Result<Pages<'_>> {
-        // SAFETY: the promise of `new`.
-        let rel = unsafe { Open::of(self.rel) };
-        Ok(Pages::new(rel, self.entry(at)?))
+    fn bytes(&self, at: usize) -> Result<Bytes<'_>> {
+        if let [part] = self.parts.as_slice() {
+            // SAFETY: the promise of `new`.
+            return Ok(Bytes::One(Pages::new(unsafe { Open::of(part.rel) }, part.entry(at)?)));
+        }
+        let parts = self.at(at)?.into_iter().map(|(rel, entry, start)| (start, Pages::new(rel, entry)));
+        Ok(Bytes::Beside(parts.collect()))
     }
 
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
@@ -108,7 +188,7 @@ impl Store for OwnStripes {
 
     fn number(&self) -> u32 {
         // SAFETY: the promise of `new`.
-        unsafe { (*self.rel).rd_id.to_u32() }
+        self.parts.first().map_or(0, |part| unsafe { (*part.rel).rd_id.to_u32() })
     }
 
     fn pause(&self) {
@@ -118,22 +198,30 @@ impl Store for OwnStripes {
     }
 
     fn reach(&self) -> u64 {
-        self.ahead.reach()
+        // What lies side by side is in several files, and each would need a stream of its own.
+        self.ahead.as_ref().map_or(0, PagesAhead::reach)
     }
 
     fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {
-        let Some(entry) = self.entries.get(at) else { return 0 };
-        // SAFETY: the promise of `new`.
-        unsafe { self.ahead.name(Open::of(self.rel), entry.run, ranges) }
+        let part = self.parts.first().and_then(|part| Some((part.rel, part.entries.get(at)?)));
+        match (part, &self.ahead) {
+            // SAFETY: the promise of `new`.
+            (Some((rel, entry)), Some(ahead)) => unsafe { ahead.name(Open::of(rel), entry.run, ranges) },
+            _ => 0,
+        }
     }
 
     fn await_ahead(&self, number: u64) {
-        // SAFETY: the promise of `new`.
-        unsafe { self.ahead.wait_for(number) }
+        if let Some(ahead) = &self.ahead {
+            // SAFETY: the promise of `new`.
+            unsafe { ahead.wait_for(number) }
+        }
     }
 
     fn stop_ahead(&self) {
-        // SAFETY: the promise of `new`; the scan calls it between two rows.
-        unsafe { self.ahead.stop() }
+        if let Some(ahead) = &self.ahead {
+            // SAFETY: the promise of `new`; the scan calls it between two rows.
+            unsafe { ahead.stop() }
+        }
     }
 }

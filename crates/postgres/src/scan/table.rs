@@ -15,7 +15,7 @@ use super::clauses::{self, Clause};
 use super::datums::{Batch, ColumnData, Step};
 use super::hot::Hot;
 use super::session_counts;
-use super::store::{Out, OwnStripes};
+use super::store::{Out, OwnStripes, Part};
 use crate::columnstore;
 use crate::columnstore::cover::{self, Counts};
 use crate::compat;
@@ -47,7 +47,7 @@ pub struct TableScan {
     pub custom: *mut pg_sys::CustomScanState,
     /// The table.
     pub rel: Relation,
-    /// The columnstore index that has copies of its blocks. None: the table has stripes of its own.
+    /// The columnstore indexes that have copies of its blocks. None: the table has stripes of its own.
     pub copies: Option<Copies>,
     /// What it sees.
     pub snapshot: pg_sys::Snapshot,
@@ -81,37 +81,45 @@ pub struct TableScan {
     rows_reported: u64,
 }
 
-/// The columnstore index that a scan of a heap table reads.
+/// The columnstore indexes that a scan of a heap table reads.
 pub struct Copies {
-    /// The index.
-    pub index: Relation,
-    /// Its columns, as zero-based attributes of the table.
-    attributes: Vec<usize>,
+    /// The indexes, each with its columns, as zero-based attributes of the table. There is one at least.
+    pub indexes: Vec<(Relation, Vec<usize>)>,
     /// How many blocks were read from where, once the scan has started.
     pub counts: Counts,
 }
 
 impl Copies {
-    /// Opens the index that a plan names.
+    /// Opens the indexes that a plan names.
     ///
     /// # Safety
     /// The plan is a scan node of ours, whose table is locked.
     unsafe fn open(plan: *mut pg_sys::CustomScan) -> Option<Self> {
-        // SAFETY: the caller's promise; the index is closed by `TableScan::close`, or after an ERROR by the
+        // SAFETY: the caller's promise; indexes are closed by `TableScan::close`, or after an ERROR by the
         // server.
-        unsafe {
-            let index = plan::index_of(plan)?;
+        let open = |index| unsafe {
             let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
             if !columnstore::is_ours(Open::of(index)) {
                 error::internal("the plan's index is no columnstore index");
             }
-            let attributes = columnstore::attributes(Open::of(index));
-            Some(Self { index, attributes, counts: Counts::default() })
-        }
+            (index, columnstore::attributes(Open::of(index)))
+        };
+        // SAFETY: the caller's promise.
+        let indexes: Vec<_> = unsafe { plan::indexes_of(plan) }.into_iter().map(open).collect();
+        (!indexes.is_empty()).then(|| Self { indexes, counts: Counts::default() })
     }
 
+    /// Where the stripes have an attribute. Those of the first index come first; each index has the places of
+    /// rows behind its columns.
     fn place(&self, attribute: usize) -> Option<usize> {
-        self.attributes.iter().position(|&own| own == attribute)
+        let mut before = 0;
+        for (_, attributes) in &self.indexes {
+            if let Some(at) = attributes.iter().position(|&own| own == attribute) {
+                return Some(before + at);
+            }
+            before += attributes.len() + 1;
+        }
+        None
     }
 }
 
@@ -224,15 +232,22 @@ impl TableScan {
         // SAFETY: the caller's promise, that of `start`.
         unsafe {
             let memory = pg_sys::CurrentMemoryContext;
-            let Some(copies) = &mut self.copies else {
+            let stripes = |parts, out| {
+                OwnStripes::new(parts, out, memory).unwrap_or_else(|problem| self.raise(problem))
+            };
+            let Some(copies) = &self.copies else {
                 let (hot, entries, dead) = Hot::open(self.rel, self.snapshot, shared);
-                return (hot, OwnStripes::new(self.rel, entries, Out::Dead(dead), memory));
+                return (hot, stripes(vec![Part::new(self.rel, entries)], Out::Dead(dead)));
             };
             let uses_copies = cover::may_use_copies(self.snapshot);
-            let cover = cover::take(Open::of(copies.index), Open::of(self.rel), uses_copies);
-            copies.counts = cover.counts;
-            let stripes =
-                OwnStripes::new(copies.index, cover.stripes, Out::Elsewhere(cover.elsewhere), memory);
+            let indexes: Vec<Open> = copies.indexes.iter().map(|&(index, _)| Open::of(index)).collect();
+            let cover = cover::take(&indexes, Open::of(self.rel), uses_copies);
+            let parts = copies.indexes.iter().zip(cover.stripes);
+            let parts = parts.map(|(&(index, _), stripes)| Part::new(index, stripes)).collect();
+            let stripes = stripes(parts, Out::Elsewhere(cover.elsewhere));
+            if let Some(copies) = &mut self.copies {
+                copies.counts = cover.counts;
+            }
             (Hot::over(self.rel, self.snapshot, cover.loose), stripes)
         }
     }
@@ -260,8 +275,9 @@ impl TableScan {
 
     /// Raises an error that was met in a stripe.
     pub fn raise(&self, problem: Located) -> ! {
-        // SAFETY: the scan holds the table and its index open.
-        let rel = unsafe { Open::of(self.copies.as_ref().map_or(self.rel, |copies| copies.index)) };
+        let index = self.copies.as_ref().and_then(|copies| copies.indexes.first());
+        // SAFETY: the scan holds the table and its indexes open.
+        let rel = unsafe { Open::of(index.map_or(self.rel, |(index, _)| *index)) };
         error::raise_stripe(rel, problem.first_row, problem.error)
     }
 
@@ -306,9 +322,9 @@ impl TableScan {
             // SAFETY: the caller's promise.
             unsafe { hot.close() };
         }
-        if let Some(copies) = self.copies.take() {
+        for (index, _) in self.copies.take().into_iter().flat_map(|copies| copies.indexes) {
             // SAFETY: opened when the node began; the lock stays to the end of the transaction.
-            unsafe { pg_sys::index_close(copies.index, pg_sys::NoLock as i32) };
+            unsafe { pg_sys::index_close(index, pg_sys::NoLock as i32) };
         }
     }
 

@@ -152,8 +152,21 @@ pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
     })
 }
 
-/// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
-pub fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
+/// Opens stripes of several relations that have the same rows, side by side. Each begins at this byte of the
+/// whole. Nobody else finds it open.
+pub fn open_beside(parts: &[(Open, &StripeEntry, u64)]) -> Result<Rc<StripeHandle>> {
+    let footers: Vec<_> = parts
+        .iter()
+        .map(|&(rel, entry, start)| Ok((read_footer(rel, entry)?, start)))
+        .collect::<Result<_>>()?;
+    let footers: Vec<_> = footers.iter().map(|(footer, start)| (footer.as_slice(), *start)).collect();
+    let (kept, blocks) = (KeptChunks::default(), KeptBlocks::default());
+    let first_row = parts.first().map_or(0, |(_, entry, _)| entry.first_row);
+    let reader = StripeReader::beside(&footers)?;
+    Ok(Rc::new(StripeHandle { reader, first_row, kept, blocks, used: Cell::new(0) }))
+}
+
+fn read_footer(rel: Open, entry: &StripeEntry) -> Result<Vec<u8>> {
     let pages = Pages::new(rel, entry);
     let end = entry
         .footer_offset
@@ -162,7 +175,12 @@ pub fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
         .ok_or_else(|| Error::corrupt("footer lies outside the stripe"))?;
     let mut footer = Vec::new();
     pages.read(entry.footer_offset..end, &mut footer)?;
-    let reader = StripeReader::open(&footer)?;
+    Ok(footer)
+}
+
+/// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
+pub fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
+    let reader = StripeReader::open(&read_footer(rel, entry)?)?;
     if reader.row_count() != entry.row_count {
         return Err(Error::corrupt(format!(
             "stripe holds {} rows, the directory says {}",

@@ -1,0 +1,197 @@
+//! One copy of some blocks of a region, in all indexes that are refreshed together.
+//!
+//! The steps, of which one session at a time goes through them:
+//! 1. Under the region page's lock the entries of the chosen blocks become *pending*.
+//! 2. Each block is copied if it is all-visible then (`copy`).
+//! 3. The copy is written.
+//! 4. Under the region page's lock, entries that are still pending come to name the copy if their block was
+//!    copied, and none if not.
+//!
+//! Whoever changes a block in between sets its entry to none, and so step 4 leaves it alone.
+//!
+//! A block's rows are taken once for all indexes, so their copies have the same blocks and can be read side
+//! by side (`cover`).
+
+use std::borrow::Cow;
+
+use pgrx::pg_sys::BlockNumber;
+use stripe::StripeOptions;
+use vector::Vector;
+
+use super::layout::{self, LISTED, PENDING, REGION_BLOCKS, SLOTS, Slot};
+use super::stop::{self, Step};
+use super::{access_method, copy, options, regions, space};
+use crate::host::relation::Open;
+use crate::host::{error, memory};
+use crate::storage::file::pages::{self, PageOwner};
+
+/// An index in which blocks of a region are copied.
+pub struct Target<'a> {
+    index: Open<'a>,
+    /// Its columns, by their places in the table.
+    attributes: Vec<usize>,
+    /// Where the region's page is.
+    place: BlockNumber,
+}
+
+impl<'a> Target<'a> {
+    /// The index, with a page for the region.
+    ///
+    /// # Safety
+    /// As `Refresh::step`.
+    pub unsafe fn of(index: Open<'a>, region: u32) -> Self {
+        let attributes = access_method::attributes(index);
+        // SAFETY: the caller's promise.
+        Self { index, attributes, place: unsafe { regions::ensure(index, region) } }
+    }
+
+    /// Takes a free slot for these blocks, and sets their entries to pending, or to none where there is no
+    /// free slot. Returns the slot.
+    unsafe fn choose(&self, blocks: &[u16]) -> Option<u8> {
+        let mut slot = None;
+        // SAFETY: the caller's promise. The page is locked within `change` only.
+        unsafe {
+            regions::change(self.index, self.place, |page| {
+                let entries = layout::entries_mut(page);
+                set_entries(entries, blocks, 0);
+                slot = (1..=SLOTS).find(|&slot| !layout::is_named(entries, slot));
+                set_entries(entries, blocks, slot.map_or(0, |slot| PENDING | slot));
+            });
+        }
+        slot
+    }
+
+    /// Has entries that are still pending name the copy, where their block was copied. Returns how many.
+    unsafe fn publish(&self, slot: u8, made: &Slot, blocks: &[(u16, u16)]) -> u64 {
+        let mut taken = 0;
+        // SAFETY: as `choose`.
+        unsafe {
+            regions::change(self.index, self.place, |page| {
+                layout::set_slot(page, slot, made);
+                let entries = layout::entries_mut(page);
+                for (at, _) in blocks {
+                    let entry = entries.get_mut(usize::from(*at));
+                    if let Some(entry) = entry.filter(|entry| **entry == PENDING | slot) {
+                        *entry = slot;
+                        taken += 1;
+                    }
+                }
+                entries.iter_mut().filter(|entry| **entry == PENDING | slot).for_each(|entry| *entry = 0);
+            });
+        }
+        taken
+    }
+}
+
+fn set_entries(entries: &mut [u8], blocks: &[u16], to: u8) {
+    for &at in blocks {
+        if let Some(entry) = entries.get_mut(usize::from(at)) {
+            *entry = to;
+        }
+    }
+}
+
+/// Copies as many of these blocks as fit into a copy. Returns how many blocks it counts for in all indexes,
+/// and the blocks that are left. None: in one of them no slot is free.
+///
+/// # Safety
+/// As `Refresh::step`.
+pub unsafe fn copy_some<'a>(
+    targets: &[Target<'_>],
+    heap: Open,
+    region: u32,
+    blocks: &'a [u16],
+) -> Option<(u64, &'a [u16])> {
+    // SAFETY: the caller's promise. Entries that stay pending where another index has no free slot are used
+    // by nobody.
+    unsafe {
+        let slots: Option<Vec<u8>> = targets.iter().map(|target| target.choose(blocks)).collect();
+        let slots = slots?;
+        stop::after(Step::Chosen);
+        let attributes = all_attributes(targets);
+        let copied = copy::copy(heap, &attributes, region * REGION_BLOCKS, blocks);
+        let chunk_rows = chunk_rows(targets, &copied);
+        let made: Vec<Slot> = targets
+            .iter()
+            .map(|target| {
+                let columns = own_columns(target, &attributes, &copied);
+                let options = StripeOptions { chunk_rows, ..options::stripe_options(target.index) };
+                write(target.index, heap, &copied, &columns, &options)
+            })
+            .collect();
+        stop::after(Step::Written);
+        let published = targets.iter().zip(slots).zip(&made);
+        let taken = published.map(|((target, slot), made)| target.publish(slot, made, &copied.blocks)).min();
+        Some((taken.unwrap_or(0), blocks.get(copied.looked_at..).unwrap_or(&[])))
+    }
+}
+
+/// The columns of all, each once: those of one index in its order.
+fn all_attributes(targets: &[Target<'_>]) -> Vec<usize> {
+    if let [one] = targets {
+        return one.attributes.clone();
+    }
+    let mut all: Vec<usize> = targets.iter().flat_map(|target| target.attributes.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The columns of an index among those that were copied, and the places of the rows.
+fn own_columns<'a>(target: &Target<'_>, attributes: &[usize], copied: &'a copy::Copied) -> Cow<'a, [Vector]> {
+    if target.attributes == attributes {
+        return Cow::Borrowed(&copied.columns);
+    }
+    let place = |attribute: &usize| attributes.binary_search(attribute).ok();
+    let own = target.attributes.iter().filter_map(|attribute| copied.columns.get(place(attribute)?));
+    Cow::Owned(own.chain(copied.columns.last()).cloned().collect())
+}
+
+/// Rows of a chunk: the same in all indexes, or their copies could not be read side by side.
+fn chunk_rows(targets: &[Target<'_>], copied: &copy::Copied) -> u32 {
+    let wanted = targets.iter().map(|target| options::stripe_options(target.index).chunk_rows).min();
+    stripe::fit_chunk_rows(&copied.columns, wanted.unwrap_or(1))
+}
+
+/// Writes a copy where nobody reads any more, or behind the others of the file.
+unsafe fn write(
+    index: Open,
+    heap: Open,
+    copied: &copy::Copied,
+    columns: &[Vector],
+    options: &StripeOptions<'_>,
+) -> Slot {
+    // SAFETY: the caller's promise: nobody else makes copies in this index.
+    unsafe {
+        let encoded = match stripe::write_stripe(copied.rows, columns, options) {
+            Ok(encoded) => encoded,
+            Err(problem) => error::raise_plain(problem),
+        };
+        let copy = regions::take_copy_number(index);
+        let mut slot = Slot {
+            copy,
+            rows: copied.rows,
+            footer_length: encoded.footer_length,
+            footer_offset: encoded.footer_offset,
+            stripe_bytes: encoded.bytes.len() as u64,
+            summary_bytes: encoded.summary.len() as u32,
+            blocks: copied.blocks.len() as u32,
+            ..Slot::default()
+        };
+        let mut bytes = encoded.bytes;
+        memory::expect(bytes.len() + encoded.summary.len());
+        bytes.extend_from_slice(&encoded.summary);
+        bytes.reserve(copied.blocks.len() * LISTED);
+        for (block, rows) in &copied.blocks {
+            bytes.extend_from_slice(&block.to_le_bytes());
+            bytes.extend_from_slice(&rows.to_le_bytes());
+        }
+        let owner = PageOwner::current(regions::storage_id(index), slot.first_row());
+        let run = match space::take(index, heap, pages::pages_of(bytes.len())) {
+            Some(first_block) => pages::overwrite_run(index, first_block, &bytes, owner),
+            None => pages::append_run(index, &bytes, owner, pages::FileOf::Index),
+        };
+        (slot.first_block, slot.block_count) = (run.first_block, run.block_count);
+        slot
+    }
+}
