@@ -2,7 +2,7 @@
 with dead rows get their copies by a VACUUM of the worker's; settings and the option leave indexes alone; the
 index's file stays small however often its copies are replaced; what is copied shows in
 pg_stat_progress_create_index; a refresh that was stopped goes on where it was; an index that was built
-CONCURRENTLY is filled at once."""
+CONCURRENTLY is filled at once; nothing is done between two rounds."""
 
 import threading
 import time
@@ -201,6 +201,16 @@ def concurrently(server, _tell):
     assert share(server, "c") == 1, "REINDEX TABLE CONCURRENTLY"
 
 
+def between_rounds(server, _tell):
+    """The server wakes the launcher at its start, and when a database is dropped: that begins no round."""
+    server.create_database("d")
+    server.sql("CREATE TABLE t (a int) WITH (autovacuum_enabled = off); CREATE INDEX i ON t USING columnstore (a); INSERT INTO t SELECT generate_series(1, 50000)", "d")
+    server.sql("CREATE DATABASE other")
+    server.sql("DROP DATABASE other")
+    time.sleep(4)
+    assert share(server, "t") == 0, "a round began before its time"
+
+
 def main():
     with CHECKS.server(SETTINGS) as server:
         server.create_database("d")
@@ -210,6 +220,9 @@ def main():
                 what(server, tell)
         log = server.log.read_text(errors="replace")
         CHECKS.say("nothing failed in the background", " failed: " not in log, [line for line in log.splitlines() if " failed: " in line][:5])
+    with CHECKS.server({**SETTINGS, "colonnade.packing_naptime": "3600"}) as server:
+        with CHECKS.part("between_rounds") as tell:
+            between_rounds(server, tell)
     return CHECKS.status()
 
 

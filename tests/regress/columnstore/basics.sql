@@ -7,7 +7,7 @@ FROM generate_series(1, 60000) g;
 ALTER TABLE t DROP COLUMN gone;
 CALL harness.settle();
 CREATE INDEX t_copy ON t USING columnstore (day, name, amount, ratio, id, doc);
-SELECT relname, reltuples FROM pg_class WHERE relname IN ('t', 't_copy') ORDER BY 1;
+SELECT relname, reltuples FROM pg_class WHERE relname = 't_copy';
 ANALYZE t;
 SELECT * FROM compared('SELECT count(*) FROM t');
 SELECT * FROM compared('SELECT count(*), sum(id), min(day), max(name), avg(amount), sum(ratio) FROM t');

@@ -7,6 +7,7 @@
 //! Invariant: a worker that fails, or cannot be started, costs a pause and nothing else.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::time::Instant;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
@@ -68,7 +69,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
         begin(Role::Launcher);
         pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
         loop {
-            sleep(settings::naptime());
+            nap();
             if !settings::is_on() && further::get().is_none() {
                 continue;
             }
@@ -94,6 +95,21 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
                 sleep(1);
             }
         }
+    }
+}
+
+/// Waits for as long as settings say. The server wakes all processes now and then: when they begin, and for
+/// each database that is dropped.
+unsafe fn nap() {
+    let began = Instant::now();
+    loop {
+        let passed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let left = settings::naptime().saturating_sub(passed);
+        if left <= 0 {
+            return;
+        }
+        // SAFETY: no transaction is open.
+        unsafe { sleep(left) };
     }
 }
 
