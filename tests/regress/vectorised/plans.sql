@@ -141,7 +141,7 @@ INSERT INTO keyed SELECT g, g % 50 FROM generate_series(1, 150000) g;
 CREATE INDEX ON keyed (id);
 ANALYZE keyed;
 SET random_page_cost = 1.2;
-SELECT shape('SELECT count(*), sum(v) FROM keyed WHERE id IN (SELECT (s * 50)::int FROM generate_series(1, 200) s)');
+SELECT shape('SELECT count(*), sum(v) FROM keyed WHERE id IN (SELECT (s * 50)::int FROM generate_series(1, 20) s)');
 SELECT shape('SELECT count(*), sum(v) FROM keyed WHERE id IN (SELECT (s * 50)::int FROM generate_series(1, 1000) s)');
 SELECT count(*), sum(v) FROM keyed WHERE id IN (SELECT (s * 49)::int FROM generate_series(1, 1000) s);
 RESET random_page_cost;

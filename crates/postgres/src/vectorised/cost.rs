@@ -20,6 +20,11 @@ const OPERATORS: f64 = 0.1;
 const SCANS: f64 = 0.3;
 /// Starting a vectorised node.
 const START: f64 = 5.0;
+/// Looking a key up in an index for each row of a nested loop, at least. Where rows of neighbouring keys lie
+/// near each other the server charges about 1, as it counts pages. In memory a look-up takes 3 microseconds,
+/// and scans of ours are priced as if a unit were one (`planner::cost`). 200 keys among 150,000 rows took
+/// 0.63 ms by look-ups and 0.55 on vectors, and 5,000 keys 13.9 and 1.8. TPC-H's question 21 took 993 and 242.
+const LOOKUP: f64 = 3.0;
 
 /// The plan of a finished statement, and the statement.
 type Statement<'a> = (Plan<'a>, FinishedStatement<'a>);
@@ -47,8 +52,8 @@ fn cost_of((plan, statement): Statement<'_>) -> f64 {
     cost::enabled(plan.total_cost) + risk(plan, statement) - saving(plan, statement) - saved
 }
 
-/// The costs of nested loops beyond the estimate, where the server guesses how often they run their inner
-/// side.
+/// The costs of nested loops beyond the estimate: where the server guesses how often they run their inner
+/// side, and where it takes a look-up for less than it is.
 fn risk(plan: Plan<'_>, statement: FinishedStatement<'_>) -> f64 {
     if let Some(replaced) = Replaced::of(plan, statement) {
         return replaced.server_rows().map(|plan| risk(plan, statement)).sum();
@@ -57,8 +62,15 @@ fn risk(plan: Plan<'_>, statement: FinishedStatement<'_>) -> f64 {
     if let PlanNode::NestLoop(_) = plan.kind() {
         let outer = plan.input();
         cost += (plan.total_cost - outer.total_cost).max(0.0) * (times_guessed(outer) - 1.0);
+        let looked_up = plan.inner().filter(|inner| looks_up(*inner));
+        cost += looked_up.map_or(0.0, |inner| (LOOKUP - inner.total_cost).max(0.0) * outer.plan_rows);
     }
     cost
+}
+
+/// Whether a plan looks rows up in an index.
+fn looks_up(plan: Plan<'_>) -> bool {
+    matches!(plan.tag(), NodeTag::T_IndexScan | NodeTag::T_IndexOnlyScan)
 }
 
 /// How many times the estimated rows a node may well give. No statistics say how many groups computed values
