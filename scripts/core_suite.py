@@ -240,7 +240,7 @@ def outputs_of(heap, ours, heap_suffix=".out", suffix=".out", places=PLACES):
 
 
 TITLES = {"regress": "Regression suite", "isolation": "Isolation suite", "cold": "Isolation suite, every row of the setups in stripes",
-          "indexed-regress": "Regression suite, columnstore indexes used or not", "indexed-isolation": "Isolation suite, columnstore indexes used or not"}
+          "indexed-regress": "Regression suite, indexes used or not,", "indexed-isolation": "Isolation suite, indexes used or not,"}
 DEFAULT = ("regress", "isolation", "cold")
 KINDS = {"same": "identical", "plans": "identical but for the text of plans", "order": "identical but for the order of rows that nothing orders", "differs": "something else"}
 
@@ -256,7 +256,8 @@ them. Debian has no source of 16.
 
 Parts named columnstore are of heap tables that all have a columnstore index: what the suites print where
 queries use it, held against what they print where none does. Made with
-`SUITES="indexed-regress indexed-isolation"`. No statement failed for having the index.
+`SUITES="indexed-regress indexed-isolation"`. Statements that fail for having an index, and not on plain heap,
+have their reason in the same file.
 
 """
 # Where the part of a major version and access method begins.
