@@ -309,7 +309,7 @@ def main(stage, source, *suites):
         unexplained = [name for name, kind, reason in tables[suite] if kind == "differs" and not reason]
         failed += len(unexplained) + len(crashes)
         if crashes:
-            print("not ok the server crashed:\n" + "\n".join(crashes))
+            print("not ok the server crashed, or statements failed for having an index:\n" + "\n".join(crashes))
         counts = {kind: sum(row[1] == kind for row in tables[suite]) for kind in KINDS}
         print(f"{suite}: {counts}, {len(unexplained)} without a reason, {len(crashes)} lines of crashes in the log")
     if os.environ.get("ACCEPT") == "1" and not failed:

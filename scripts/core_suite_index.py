@@ -41,7 +41,7 @@ CREATE EVENT TRIGGER everywhere ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 
 EXECUTE FUNCTION everywhere.index();
 """
 # Small tables count, and scans of heap do not compete; the background goes round each second.
-SETTINGS = {"colonnade.vectorised_min_rows": "0", "enable_seqscan": "off", "colonnade.packing_naptime": "1", "colonnade.columnstore_refresh": "on",
+SETTINGS = {"colonnade.vectorised_min_rows": "0", "enable_seqscan": "off", "colonnade.packing_naptime": "1",
             "max_worker_processes": "30"}
 ERROR = re.compile(r"^(?:psql:\S+ )?ERROR:.*", re.M)
 # What differs from run to run: numbers that the server gives, and a transaction's other statements.

@@ -6,6 +6,7 @@ CONCURRENTLY is filled at once; nothing is done between two rounds."""
 
 import threading
 import time
+from contextlib import contextmanager
 
 from harness.checks import Checks
 from harness.session import SqlError
@@ -135,15 +136,22 @@ def small_file(server, tell):
     old.close()
 
 
+@contextmanager
+def held(server, index):
+    """A refresh that stops behind each copy that it has written, and the session that lets it go on."""
+    with server.session("d") as copier, server.session("d") as gate:
+        gate.run("SELECT pg_advisory_lock(55436)")
+        copier.run("SET colonnade.columnstore_stop_at = 2")
+        copier.send(f"CALL engine.columnstore_refresh('{index}')")
+        yield gate, copier
+
+
 def shown(server, _tell):
     server.sql("CREATE TABLE p (a int) WITH (autovacuum_enabled = off); INSERT INTO p SELECT generate_series(1, 100000)", "d")
     server.sql("CREATE INDEX p_copy ON p USING columnstore (a) WITH (refresh = off); INSERT INTO p SELECT generate_series(1, 1000)", "d")
     settle(server)
     query = "SELECT relid::regclass, index_relid::regclass, blocks_total, blocks_done FROM pg_stat_progress_create_index"
-    with server.session("d") as copier, server.session("d") as gate:
-        gate.run("SELECT pg_advisory_lock(55436)")
-        copier.run("SET colonnade.columnstore_stop_at = 2")
-        copier.send("CALL engine.columnstore_refresh('p_copy')")
+    with held(server, "p_copy") as (gate, copier):
         until("the copy is shown", lambda: server.sql(query, "d") == "p|p_copy|2048|0")
         gate.run("SELECT pg_advisory_unlock(55436)")
         copied = copier.wait().rows
@@ -162,10 +170,7 @@ def goes_on(server, _tell):
     waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 55436 AND NOT granted AND mode = 'ShareLock'"
 
     def stopped_behind_one_region():
-        with server.session("d") as copier, server.session("d") as gate:
-            gate.run("SELECT pg_advisory_lock(55436)")
-            copier.run("SET colonnade.columnstore_stop_at = 2")
-            copier.send("CALL engine.columnstore_refresh('r_copy')")
+        with held(server, "r_copy") as (gate, copier):
             until("the first region is reached", lambda: server.sql(waits, "d") == "1")
             # The copier has its turn before the gate is closed again.
             gate.run("SELECT pg_advisory_unlock(55436), pg_advisory_lock(55436)")
