@@ -36,7 +36,11 @@ pub unsafe fn refresh_all(node: *mut pg_sys::Node) {
         tables.dedup();
         let mut is_open = false;
         for table in tables {
+            let mut done = Vec::new();
             for index in access_method::valid_indexes(table, method) {
+                if done.contains(&index) {
+                    continue;
+                }
                 let mut refresh = Refresh::begin(1);
                 loop {
                     next_transaction();
@@ -45,8 +49,10 @@ pub unsafe fn refresh_all(node: *mut pg_sys::Node) {
                     pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
                     let has_more = try_refresh(table, index, &mut refresh);
                     pg_sys::PopActiveSnapshot();
-                    if has_more != Some(true) {
-                        break;
+                    match has_more {
+                        Some(true) => {}
+                        Some(false) => break done.extend_from_slice(refresh.together()),
+                        None => break,
                     }
                 }
             }

@@ -49,11 +49,15 @@ pub unsafe fn round() -> bool {
             return false;
         };
         let mut busy = false;
+        // Indexes of one table are refreshed together.
+        let mut seen_to = Vec::new();
         for index in due {
             if !settings::is_on() {
                 break;
             }
-            busy |= look_at(&index);
+            if !seen_to.contains(&index.index) {
+                busy |= look_at(&index, &mut seen_to);
+            }
         }
         busy
     }
@@ -98,10 +102,10 @@ unsafe fn changed(table: Oid) -> u64 {
     }
 }
 
-unsafe fn look_at(index: &Due) -> bool {
+unsafe fn look_at(index: &Due, seen_to: &mut Vec<Oid>) -> bool {
     let turn = Turn::of_table(index.index);
     // SAFETY: each step has transactions of its own.
-    let done = unsafe { see_to(index) };
+    let done = unsafe { see_to(index, seen_to) };
     match done {
         None => turn.failed(),
         Some(true) => turn.was_busy(),
@@ -112,13 +116,16 @@ unsafe fn look_at(index: &Due) -> bool {
 
 /// Refreshes an index, and vacuums its table if that would help. Returns whether there was something to do.
 /// None after an ERROR.
-unsafe fn see_to(index: &Due) -> Option<bool> {
+unsafe fn see_to(index: &Due, seen_to: &mut Vec<Oid>) -> Option<bool> {
     let what = format!("refresh of columnstore index {}", index.name);
     // SAFETY: each step has transactions of its own.
     unsafe {
         let (refresh, end) = refresh(index, &what)?;
         if end == End::TimeIsUp {
             return Some(true);
+        }
+        if end == End::All {
+            seen_to.extend_from_slice(refresh.together());
         }
         let done = refresh.done;
         let asks = || in_transaction(|| wants_vacuum(index.table, done.not_visible, done.covered));

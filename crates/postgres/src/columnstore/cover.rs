@@ -88,15 +88,13 @@ pub unsafe fn take(indexes: &[Open], heap: Open, uses_copies: bool) -> Cover {
             continue;
         }
         // SAFETY: the caller's promise.
-        unsafe {
-            let visible = visibility::visible(heap, here.clone());
-            stop::after(Step::Looked);
-            let known: Option<Vec<Region>> = match visible.contains(&true) {
-                true => indexes.iter().map(|&index| regions::load(index, region)).collect(),
-                false => None,
-            };
-            cover.judge(indexes, here, &visible, &known.unwrap_or_default());
-        }
+        let visible = unsafe { visibility::visible(heap, here.clone()) };
+        stop::after(Step::Looked);
+        let known: Option<Vec<Region>> = match visible.contains(&true) {
+            true => indexes.iter().map(|&index| regions::load(index, region)).collect(),
+            false => None,
+        };
+        cover.judge(indexes, here, &visible, &known.unwrap_or_default());
     }
     // Slots are in no order of their copies' numbers.
     cover.elsewhere.sort_unstable_by_key(|rows| rows.start);
@@ -112,15 +110,8 @@ impl Cover {
     }
 
     /// Judges the blocks of a region, as it is in each index; `known` is empty where it is not in all.
-    unsafe fn judge(
-        &mut self,
-        indexes: &[Open],
-        here: Range<BlockNumber>,
-        visible: &[bool],
-        known: &[Region],
-    ) {
-        // SAFETY: the caller's promise.
-        let (slots, used) = unsafe { clean(indexes, visible, known) };
+    fn judge(&mut self, indexes: &[Open], here: Range<BlockNumber>, visible: &[bool], known: &[Region]) {
+        let (slots, used) = clean(indexes, visible, known);
         for ((block, &visible), &slots) in here.zip(visible).zip(&slots) {
             if slots != 0 {
                 self.counts.clean += 1;
@@ -157,15 +148,11 @@ impl Cover {
 
 /// The slots of each block that is read from copies, and each combination of slots with the number of its
 /// blocks. A region is given as it is in each index; `known` is empty where it is not in all.
-///
-/// # Safety
-/// As `take`.
-pub unsafe fn clean(indexes: &[Open], visible: &[bool], known: &[Region]) -> (Vec<Slots>, Vec<(Slots, u32)>) {
+pub fn clean(indexes: &[Open], visible: &[bool], known: &[Region]) -> (Vec<Slots>, Vec<(Slots, u32)>) {
     let mut slots = slots_of_blocks(visible, known);
     let mut used = used_slots(&slots);
     if known.len() > 1 {
-        // SAFETY: the caller's promise.
-        unsafe { keep_side_by_side(indexes, known, &mut used) };
+        keep_side_by_side(indexes, known, &mut used);
         let is_kept = |slots: &Slots| used.iter().any(|(kept, _)| kept == slots);
         slots.iter_mut().filter(|slots| !is_kept(slots)).for_each(|slots| *slots = 0);
     }
@@ -200,10 +187,7 @@ fn used_slots(of_blocks: &[Slots]) -> Vec<(Slots, u32)> {
 
 /// Leaves those combinations whose copies have the same rows in the same order. No copy of the first index is
 /// in two: its numbers are those of the rows.
-///
-/// # Safety
-/// As `take`.
-unsafe fn keep_side_by_side(indexes: &[Open], known: &[Region], used: &mut Vec<(Slots, u32)>) {
+fn keep_side_by_side(indexes: &[Open], known: &[Region], used: &mut Vec<(Slots, u32)>) {
     used.sort_unstable_by_key(|&(slots, blocks)| (std::cmp::Reverse(blocks), slots));
     let mut taken: Vec<u8> = Vec::new();
     used.retain(|&(slots, _)| {

@@ -60,6 +60,8 @@ pub struct Refresh {
     seen: u32,
     /// Steps since pages were looked for that nothing names.
     unswept: u32,
+    /// The indexes that each step so far has seen to. None before the first step.
+    together: Option<Vec<Oid>>,
     /// What was done so far.
     pub done: Done,
 }
@@ -82,6 +84,11 @@ impl Refresh {
         refresh.done
     }
 
+    /// The indexes that all steps have seen to: after the last one they need no refresh of their own.
+    pub fn together(&self) -> &[Oid] {
+        self.together.as_deref().unwrap_or_default()
+    }
+
     /// Goes on to the next region that has something to be copied. Returns whether there are more regions.
     /// After the last one comes the first.
     ///
@@ -94,6 +101,11 @@ impl Refresh {
         // SAFETY: it stays open as long as `others`.
         let open = |&other: &Relation| unsafe { Open::of(other) };
         let indexes: Vec<Open> = std::iter::once(index).chain(others.iter().map(open)).collect();
+        let seen_to = |other: &Oid| indexes.iter().any(|index| index.oid() == *other);
+        match &mut self.together {
+            Some(together) => together.retain(seen_to),
+            None => self.together = Some(indexes.iter().map(|index| index.oid()).collect()),
+        }
         let blocks = heap.block_count();
         let regions = blocks.div_ceil(REGION_BLOCKS);
         let is_shown = progress::begin(index, heap);
@@ -159,8 +171,7 @@ impl Refresh {
         }
         let known: Option<Vec<_>> = indexes.iter().map(|&index| regions::load(index, region)).collect();
         let known = known.unwrap_or_default();
-        // SAFETY: the caller's promise.
-        let (slots, _) = unsafe { cover::clean(indexes, &visible, &known) };
+        let (slots, _) = cover::clean(indexes, &visible, &known);
         let all_visible: Vec<u16> =
             (0..).zip(&visible).filter(|(_, visible)| **visible).map(|(at, _)| at).collect();
         let has_copy = |&at: &u16| slots.get(usize::from(at)).is_some_and(|&slots| slots != 0);
