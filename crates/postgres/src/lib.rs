@@ -52,6 +52,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     unsafe {
         options::settings::register();
         storage::pending_rows::register_settings();
+        storage::encoding::register_settings();
         table_am::packing::register_settings();
         columnstore::register();
         options::settings::reserve_prefix();

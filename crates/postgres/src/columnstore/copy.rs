@@ -7,13 +7,15 @@
 //! The stripe has the index's columns, and after them the root of each row, as its place on the page. The
 //! rows of a block are in the order of their roots.
 
+use std::sync::Arc;
+
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Datum, HeapTupleData, ItemIdData, Page};
 use vector::{LogicalType, Vector, VectorBuilder};
 
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation::Open;
-use crate::host::{buffer, memory};
+use crate::host::{buffer, guarded_run, memory};
 
 /// A copy ends when its values take as many bytes in memory.
 const MOST_BYTES: usize = 64 << 20;
@@ -21,11 +23,14 @@ const MOST_BYTES: usize = 64 << 20;
 const MOST_OF_BLOCK: usize = 256 << 20;
 
 /// Blocks as columns.
+#[derive(Default)]
 pub struct Copied {
     /// Rows.
     pub rows: u32,
     /// The index's columns, and the roots.
-    pub columns: Vec<Vector>,
+    pub columns: Arc<Vec<Vector>>,
+    /// Bytes of the values in memory.
+    pub bytes: usize,
     /// The blocks, by their places in the region, with the number of their rows.
     pub blocks: Vec<(u16, u16)>,
     /// How many of the given blocks were looked at. The others did not fit.
@@ -71,37 +76,66 @@ unsafe fn copy_page(heap: Open, block: BlockNumber, map: &mut Buffer, copy: &mut
     }
 }
 
+/// The rows of a page, taken apart.
+#[derive(Default)]
+struct Rows {
+    /// The values of all columns of the table, row by row.
+    values: Vec<Datum>,
+    nulls: Vec<bool>,
+    columns: usize,
+}
+
+impl Rows {
+    /// Takes the rows at these offsets of a page.
+    ///
+    /// # Safety
+    /// A page of the heap, or a copy of one; normal line pointers.
+    unsafe fn take(&mut self, heap: Open, page: Page, places: &[(u16, u16)]) {
+        let (columns, table, desc) = (heap.columns().len(), heap.oid(), heap.descriptor());
+        self.columns = columns;
+        self.values.clear();
+        self.values.resize(columns * places.len(), Datum::null());
+        self.nulls.clear();
+        self.nulls.resize(columns * places.len(), true);
+        let (values, nulls) = (self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
+        // SAFETY: the caller's promise; there is room for each row, and the closure owns nothing.
+        unsafe {
+            guarded_run::together(|| {
+                for (at, &(_, offset)) in places.iter().enumerate() {
+                    let mut row = tuple(page, pg_sys::PageGetItemId(page, offset), table);
+                    let (values, nulls) = (values.add(at * columns), nulls.add(at * columns));
+                    guarded_run::heap_deform_tuple(&raw mut row, desc, values, nulls);
+                }
+            });
+        }
+    }
+
+    /// The values of a column, by its place in the table.
+    fn column(&self, at: usize) -> impl Iterator<Item = Option<Datum>> {
+        let step = self.columns.max(1);
+        let values = self.values.iter().skip(at).step_by(step);
+        values.zip(self.nulls.iter().skip(at).step_by(step)).map(|(&value, &null)| (!null).then_some(value))
+    }
+}
+
 /// How many bytes the values take that lie outside of a page's rows.
 ///
 /// # Safety
-/// A page of the heap, or a copy of one; there is room for a row's values.
-unsafe fn bytes_outside(heap: Open, page: Page, values: &mut [Datum], nulls: &mut [bool]) -> usize {
-    let mut bytes = 0;
-    // SAFETY: as `copy`. The sizes of values are in the row.
+/// A page of the heap, or a copy of one, and its rows.
+unsafe fn bytes_outside(heap: Open, page: Page, places: &[(u16, u16)], rows: &Rows) -> usize {
+    // SAFETY: the caller's promise. The sizes of values are in the row.
     unsafe {
-        for offset in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
-            let item = pg_sys::PageGetItemId(page, offset);
-            if (*item).lp_flags() != pg_sys::LP_NORMAL {
-                continue;
-            }
-            let mut row = tuple(page, item, heap.oid());
-            if u32::from((*row.t_data).t_infomask) & pg_sys::HEAP_HASEXTERNAL == 0 {
-                continue;
-            }
-            pg_sys::heap_deform_tuple(
-                &raw mut row,
-                heap.descriptor(),
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
-            for (column, (value, null)) in heap.columns().iter().zip(values.iter().zip(nulls.iter())) {
-                if !null && column.attlen == -1 {
-                    bytes += pg_sys::toast_raw_datum_size(*value);
-                }
-            }
+        let has_some = |&(_, offset): &(u16, u16)| {
+            let row = tuple(page, pg_sys::PageGetItemId(page, offset), heap.oid());
+            u32::from((*row.t_data).t_infomask) & pg_sys::HEAP_HASEXTERNAL != 0
+        };
+        if !places.iter().any(has_some) {
+            return 0;
         }
+        let wide = heap.columns().iter().enumerate().filter(|(_, column)| column.attlen == -1);
+        let values = wide.flat_map(|(at, _)| rows.column(at).flatten());
+        values.map(|value| pg_sys::toast_raw_datum_size(value)).sum()
     }
-    bytes
 }
 
 /// The rows of a page of which everybody sees every row: their roots, ascending, and where they lie. The
@@ -142,7 +176,7 @@ unsafe fn rows_of_page(page: Page) -> Vec<(u16, u16)> {
 pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks: &[u16]) -> Copied {
     let mut writers: Vec<ColumnWriter> = Vec::with_capacity(attributes.len());
     let mut roots = VectorBuilder::new(LogicalType::Int16);
-    let mut copied = Copied { rows: 0, columns: Vec::new(), blocks: Vec::new(), looked_at: 0 };
+    let mut copied = Copied::default();
     // SAFETY: the copy of a page is a page, and its tuples are of the table's row type. The context is
     // emptied when the values of a block are in the columns.
     unsafe {
@@ -154,8 +188,7 @@ pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks:
                 .map(|column| ColumnWriter::new(ColumnType::of(column))),
         );
         let mut page = Box::new(PageCopy([0; PAGE_BYTES]));
-        let mut values = vec![Datum::null(); columns.len()];
-        let mut nulls = vec![true; columns.len()];
+        let mut rows = Rows::default();
         let mut map: Buffer = 0;
         let context = memory::reset_often(c"colonnade columnstore copy");
         let previous = pg_sys::MemoryContextSwitchTo(context);
@@ -166,27 +199,20 @@ pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks:
                 continue;
             }
             let image: Page = page.0.as_mut_ptr().cast();
-            if bytes_outside(heap, image, &mut values, &mut nulls) > MOST_OF_BLOCK {
+            let places = rows_of_page(image);
+            rows.take(heap, image, &places);
+            if bytes_outside(heap, image, &places, &rows) > MOST_OF_BLOCK {
+                pg_sys::MemoryContextReset(context);
                 continue;
             }
-            let before = copied.rows;
-            for (root, offset) in rows_of_page(image) {
-                let item = pg_sys::PageGetItemId(image, offset);
-                let mut row = tuple(image, item, heap.oid());
-                pg_sys::heap_deform_tuple(
-                    &raw mut row,
-                    heap.descriptor(),
-                    values.as_mut_ptr(),
-                    nulls.as_mut_ptr(),
-                );
-                for (writer, &attribute) in writers.iter_mut().zip(attributes) {
-                    let null = nulls.get(attribute).copied().unwrap_or(true);
-                    writer.push_value(values.get(attribute).copied().unwrap_or(Datum::null()), null);
-                }
-                roots.push_i16(root.cast_signed());
-                copied.rows += 1;
+            for (writer, &attribute) in writers.iter_mut().zip(attributes) {
+                writer.extend(rows.column(attribute));
             }
-            copied.blocks.push((at, (copied.rows - before) as u16));
+            for (root, _) in &places {
+                roots.push_i16(root.cast_signed());
+            }
+            copied.rows += places.len() as u32;
+            copied.blocks.push((at, places.len() as u16));
             pg_sys::MemoryContextReset(context);
             if writers.iter().map(ColumnWriter::bytes).sum::<usize>() > MOST_BYTES {
                 break;
@@ -198,7 +224,8 @@ pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks:
             pg_sys::ReleaseBuffer(map);
         }
     }
-    copied.columns = writers.iter_mut().map(ColumnWriter::take).collect();
-    copied.columns.push(roots.finish(&|_, _, _| Box::default()));
+    copied.bytes = writers.iter().map(ColumnWriter::bytes).sum();
+    let own = writers.iter_mut().map(ColumnWriter::take);
+    copied.columns = Arc::new(own.chain([roots.finish(&|_, _, _| Box::default())]).collect());
     copied
 }

@@ -9,13 +9,16 @@
 //!
 //! Whoever changes a block in between sets its entry to none, and so step 4 leaves it alone.
 //!
+//! A worker encodes the copy between steps 2 and 3 (`storage::encoding`), while the session goes through steps
+//! 1 and 2 of the next one.
+//!
 //! A block's rows are taken once for all indexes, so their copies have the same blocks and can be read side
 //! by side (`cover`).
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use pgrx::pg_sys::BlockNumber;
-use stripe::StripeOptions;
+use stripe::{Background, EncodedStripe, StripeOptions};
 use vector::Vector;
 
 use super::layout::{self, LISTED, PENDING, REGION_BLOCKS, SLOTS, Slot};
@@ -23,9 +26,11 @@ use super::stop::{self, Step};
 use super::{access_method, copy, options, regions, space};
 use crate::host::relation::Open;
 use crate::host::{error, memory};
+use crate::storage::encoding;
 use crate::storage::file::pages::{self, PageOwner};
 
 /// An index in which blocks of a region are copied.
+#[derive(Clone)]
 pub struct Target<'a> {
     index: Open<'a>,
     /// Its columns, by their places in the table.
@@ -91,17 +96,35 @@ fn set_entries(entries: &mut [u8], blocks: &[u16], to: u8) {
     }
 }
 
-/// Copies as many of these blocks as fit into a copy. Returns how many blocks it counts for in all indexes,
-/// and the blocks that are left. None: in one of them no slot is free.
+/// A copy that was begun: its rows are taken, and its stripes are being encoded.
+pub struct Making<'a> {
+    heap: Open<'a>,
+    blocks: Vec<(u16, u16)>,
+    rows: u32,
+    parts: Vec<Part<'a>>,
+}
+
+/// The copy in one index.
+struct Part<'a> {
+    target: Target<'a>,
+    slot: u8,
+    columns: Arc<Vec<Vector>>,
+    chunk_rows: u32,
+    /// The worker that encodes it, if there is one.
+    encoding: Option<Background<EncodedStripe>>,
+}
+
+/// Begins a copy of as many of these blocks as fit. Returns it and the blocks that are left. None: in one of
+/// the indexes no slot is free.
 ///
 /// # Safety
 /// As `Refresh::step`.
-pub unsafe fn copy_some<'a>(
-    targets: &[Target<'_>],
-    heap: Open,
+pub unsafe fn begin<'a, 'b>(
+    targets: &[Target<'a>],
+    heap: Open<'a>,
     region: u32,
-    blocks: &'a [u16],
-) -> Option<(u64, &'a [u16])> {
+    blocks: &'b [u16],
+) -> Option<(Making<'a>, &'b [u16])> {
     // SAFETY: the caller's promise. Entries that stay pending where another index has no free slot are used
     // by nobody.
     unsafe {
@@ -111,18 +134,52 @@ pub unsafe fn copy_some<'a>(
         let attributes = all_attributes(targets);
         let copied = copy::copy(heap, &attributes, region * REGION_BLOCKS, blocks);
         let chunk_rows = chunk_rows(targets, &copied);
-        let made: Vec<Slot> = targets
-            .iter()
-            .map(|target| {
-                let columns = own_columns(target, &attributes, &copied);
-                let options = StripeOptions { chunk_rows, ..options::stripe_options(target.index) };
-                write(target.index, heap, &copied, &columns, &options)
-            })
-            .collect();
-        stop::after(Step::Written);
-        let published = targets.iter().zip(slots).zip(&made);
-        let taken = published.map(|((target, slot), made)| target.publish(slot, made, &copied.blocks)).min();
-        Some((taken.unwrap_or(0), blocks.get(copied.looked_at..).unwrap_or(&[])))
+        let parts = targets.iter().zip(slots).map(|(target, slot)| {
+            let columns = own_columns(target, &attributes, &copied);
+            let options = StripeOptions { chunk_rows, ..options::stripe_options(target.index) };
+            let encoding = encoding::start(copied.rows as usize, copied.bytes, &columns, &options);
+            Part { target: target.clone(), slot, columns, chunk_rows, encoding }
+        });
+        let parts = parts.collect();
+        let left = blocks.get(copied.looked_at..).unwrap_or(&[]);
+        Some((Making { heap, blocks: copied.blocks, rows: copied.rows, parts }, left))
+    }
+}
+
+impl Part<'_> {
+    /// The stripe, once the worker has made it, or made here.
+    fn encode(&mut self, rows: u32) -> EncodedStripe {
+        if let Some(encoding) = self.encoding.take() {
+            return encoding::finish(encoding);
+        }
+        let chunk_rows = self.chunk_rows;
+        let options = StripeOptions { chunk_rows, ..options::stripe_options(self.target.index) };
+        let encoded = stripe::write_stripe(rows, &self.columns, &options);
+        encoded.unwrap_or_else(|problem| error::raise_plain(problem))
+    }
+}
+
+impl Making<'_> {
+    /// Writes the copy, and has it count. Returns for how many blocks it does in all indexes.
+    ///
+    /// # Safety
+    /// As `begin`, with the same locks held since.
+    pub unsafe fn finish(self) -> u64 {
+        let Self { heap, blocks, rows, parts } = self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let made: Vec<(Target<'_>, u8, Slot)> = parts
+                .into_iter()
+                .map(|mut part| {
+                    let encoded = part.encode(rows);
+                    let made = write(part.target.index, heap, &blocks, encoded);
+                    (part.target, part.slot, made)
+                })
+                .collect();
+            stop::after(Step::Written);
+            let taken = made.iter().map(|(target, slot, made)| target.publish(*slot, made, &blocks));
+            taken.min().unwrap_or(0)
+        }
     }
 }
 
@@ -138,13 +195,13 @@ fn all_attributes(targets: &[Target<'_>]) -> Vec<usize> {
 }
 
 /// The columns of an index among those that were copied, and the places of the rows.
-fn own_columns<'a>(target: &Target<'_>, attributes: &[usize], copied: &'a copy::Copied) -> Cow<'a, [Vector]> {
+fn own_columns(target: &Target<'_>, attributes: &[usize], copied: &copy::Copied) -> Arc<Vec<Vector>> {
     if target.attributes == attributes {
-        return Cow::Borrowed(&copied.columns);
+        return Arc::clone(&copied.columns);
     }
     let place = |attribute: &usize| attributes.binary_search(attribute).ok();
     let own = target.attributes.iter().filter_map(|attribute| copied.columns.get(place(attribute)?));
-    Cow::Owned(own.chain(copied.columns.last()).cloned().collect())
+    Arc::new(own.chain(copied.columns.last()).cloned().collect())
 }
 
 /// Rows of a chunk: the same in all indexes, or their copies could not be read side by side.
@@ -154,35 +211,25 @@ fn chunk_rows(targets: &[Target<'_>], copied: &copy::Copied) -> u32 {
 }
 
 /// Writes a copy where nobody reads any more, or behind the others of the file.
-unsafe fn write(
-    index: Open,
-    heap: Open,
-    copied: &copy::Copied,
-    columns: &[Vector],
-    options: &StripeOptions<'_>,
-) -> Slot {
+unsafe fn write(index: Open, heap: Open, blocks: &[(u16, u16)], encoded: EncodedStripe) -> Slot {
     // SAFETY: the caller's promise: nobody else makes copies in this index.
     unsafe {
-        let encoded = match stripe::write_stripe(copied.rows, columns, options) {
-            Ok(encoded) => encoded,
-            Err(problem) => error::raise_plain(problem),
-        };
         let copy = regions::take_copy_number(index);
         let mut slot = Slot {
             copy,
-            rows: copied.rows,
+            rows: encoded.row_count,
             footer_length: encoded.footer_length,
             footer_offset: encoded.footer_offset,
             stripe_bytes: encoded.bytes.len() as u64,
             summary_bytes: encoded.summary.len() as u32,
-            blocks: copied.blocks.len() as u32,
+            blocks: blocks.len() as u32,
             ..Slot::default()
         };
         let mut bytes = encoded.bytes;
         memory::expect(bytes.len() + encoded.summary.len());
         bytes.extend_from_slice(&encoded.summary);
-        bytes.reserve(copied.blocks.len() * LISTED);
-        for (block, rows) in &copied.blocks {
+        bytes.reserve(blocks.len() * LISTED);
+        for (block, rows) in blocks {
             bytes.extend_from_slice(&block.to_le_bytes());
             bytes.extend_from_slice(&rows.to_le_bytes());
         }

@@ -10,6 +10,7 @@ use stripe::StripeOptions;
 
 use crate::compat;
 use crate::host::relation::Open;
+use crate::storage::encoding;
 use crate::storage::file::codecs::ServerCodecs;
 
 const COMPRESSION: &CStr = c"compression_type";
@@ -108,12 +109,7 @@ pub fn stripe_options(index: Open) -> StripeOptions<'static> {
             .map_or(Codec::None, |(_, codec)| *codec),
         level,
         codecs: &ServerCodecs,
-        check: &look_for_interrupts,
+        check: &encoding::look_for_interrupts,
         ..StripeOptions::default()
     }
-}
-
-fn look_for_interrupts() -> vector::Result<()> {
-    pgrx::check_for_interrupts!();
-    Ok(())
 }

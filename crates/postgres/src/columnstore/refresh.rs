@@ -12,7 +12,7 @@
 use pgrx::pg_sys::{self, Buffer, Oid, Relation};
 
 use super::layout::{self, REGION_BLOCKS};
-use super::making::{Target, copy_some};
+use super::making::{self, Making, Target};
 use super::{access_method, cover, options, progress, regions, space, visibility};
 use crate::host::relation::{Open, with_index, with_table};
 
@@ -42,6 +42,19 @@ impl Done {
         self.covered += other.covered;
         self.copied += other.copied;
         self.not_visible += other.not_visible;
+    }
+
+    /// Brings a copy to its end.
+    ///
+    /// # Safety
+    /// As `Making::finish`.
+    unsafe fn finish(&mut self, making: Option<Making<'_>>) {
+        if let Some(making) = making {
+            // SAFETY: the caller's promise.
+            let taken = unsafe { making.finish() };
+            self.covered += taken;
+            self.copied += taken;
+        }
     }
 }
 
@@ -79,8 +92,18 @@ impl Refresh {
     /// As `step`.
     pub unsafe fn build(index: Open, heap: Open) -> Done {
         let mut refresh = Self { counts: true, ..Self::default() };
+        let is_shown = progress::begin(index, heap);
+        let mut making = None;
         // SAFETY: the caller's promise.
-        unsafe { while refresh.step(index, heap) {} }
+        unsafe {
+            while refresh.see_to_next(&[index], heap, &mut making).is_some() {}
+            refresh.done.finish(making);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { regions::note_progress(index, |_| refresh.done.covered, 0) };
+        if is_shown {
+            progress::end();
+        }
         refresh.done
     }
 
@@ -97,7 +120,7 @@ impl Refresh {
     /// active. The table and the index are the same each time.
     pub unsafe fn step(&mut self, index: Open, heap: Open) -> bool {
         // SAFETY: the caller's promise. What is opened is closed below, or after an ERROR by the server.
-        let others = if self.counts { Vec::new() } else { unsafe { open_others(index, heap) } };
+        let others = unsafe { open_others(index, heap) };
         // SAFETY: it stays open as long as `others`.
         let open = |&other: &Relation| unsafe { Open::of(other) };
         let indexes: Vec<Open> = std::iter::once(index).chain(others.iter().map(open)).collect();
@@ -106,28 +129,23 @@ impl Refresh {
             Some(together) => together.retain(seen_to),
             None => self.together = Some(indexes.iter().map(|index| index.oid()).collect()),
         }
-        let blocks = heap.block_count();
-        let regions = blocks.div_ceil(REGION_BLOCKS);
         let is_shown = progress::begin(index, heap);
-        progress::regions(self.seen, regions);
         if self.seen == 0 {
             self.first = regions::next_region(index);
         }
-        while self.seen < regions {
-            let region = (self.first + self.seen) % regions;
-            // SAFETY: the caller's promise.
-            let done = unsafe { self.refresh_region(&indexes, heap, (region, blocks)) };
-            self.done.add(done);
-            self.seen += 1;
-            if done.copied > 0 {
-                self.unswept += 1;
-                break;
-            }
-        }
-        let has_more = self.seen < regions;
-        let covered = self.done.covered;
+        let mut making = None;
         // SAFETY: the caller's promise.
         unsafe {
+            while let Some(begun) = self.see_to_next(&indexes, heap, &mut making) {
+                if begun {
+                    self.unswept += 1;
+                    break;
+                }
+            }
+            self.done.finish(making);
+            let regions = heap.block_count().div_ceil(REGION_BLOCKS);
+            let has_more = self.seen < regions;
+            let covered = self.done.covered;
             // The regions that were not looked at yet have what they had before.
             let next = if has_more { (self.first + self.seen) % regions } else { 0 };
             let sweeps = self.unswept >= if has_more { STEPS_UNSWEPT } else { 1 };
@@ -140,14 +158,47 @@ impl Refresh {
             }
             self.unswept = if sweeps { 0 } else { self.unswept };
             others.iter().for_each(|&index| pg_sys::index_close(index, pg_sys::NoLock as i32));
+            if is_shown {
+                progress::end();
+            }
+            has_more
         }
-        if is_shown {
-            progress::end();
-        }
-        has_more
     }
 
-    unsafe fn refresh_region(&self, indexes: &[Open], heap: Open, (region, blocks): (u32, u32)) -> Done {
+    /// Sees to the next region, in all of these indexes. Returns whether a copy was begun; the one that is
+    /// `making` is brought to its end then. None: there is no region left.
+    ///
+    /// # Safety
+    /// As `step`.
+    unsafe fn see_to_next<'a>(
+        &mut self,
+        indexes: &[Open<'a>],
+        heap: Open<'a>,
+        making: &mut Option<Making<'a>>,
+    ) -> Option<bool> {
+        let blocks = heap.block_count();
+        let regions = blocks.div_ceil(REGION_BLOCKS);
+        if self.seen >= regions {
+            return None;
+        }
+        progress::regions(self.seen, regions);
+        let region = (self.first + self.seen) % regions;
+        self.seen += 1;
+        // SAFETY: the caller's promise.
+        let (done, begun) = unsafe { self.refresh_region(indexes, heap, (region, blocks), making) };
+        self.done.add(done);
+        Some(begun)
+    }
+
+    /// Begins copies of what a region has and indexes have not. Returns what was done, and whether a copy was
+    /// begun.
+    unsafe fn refresh_region<'a>(
+        &self,
+        indexes: &[Open<'a>],
+        heap: Open<'a>,
+        (region, blocks): (u32, u32),
+        making: &mut Option<Making<'a>>,
+    ) -> (Done, bool) {
         let mut done = Done::default();
         let first = region * REGION_BLOCKS;
         let here = first..first.saturating_add(REGION_BLOCKS).min(blocks);
@@ -179,7 +230,7 @@ impl Refresh {
         done.not_visible = (visible.len() - all_visible.len()) as u64;
         done.covered = (all_visible.len() - chosen.len()) as u64;
         if chosen.is_empty() || chosen.len() < self.fewest {
-            return done;
+            return (done, false);
         }
         if known.iter().any(is_worn) {
             chosen = all_visible;
@@ -187,15 +238,16 @@ impl Refresh {
         }
         // SAFETY: the caller's promise.
         let targets = unsafe { indexes.iter().map(|&index| Target::of(index, region)).collect::<Vec<_>>() };
-        let mut left = chosen.as_slice();
+        let (mut left, mut begun) = (chosen.as_slice(), false);
         while !left.is_empty() {
             // SAFETY: the caller's promise.
-            let Some((taken, rest)) = (unsafe { copy_some(&targets, heap, region, left) }) else { break };
-            done.covered += taken;
-            done.copied += taken;
+            let Some((next, rest)) = (unsafe { making::begin(&targets, heap, region, left) }) else { break };
+            begun = true;
+            // SAFETY: the caller's promise.
+            unsafe { done.finish(making.replace(next)) };
             left = rest;
         }
-        done
+        (done, begun)
     }
 }
 

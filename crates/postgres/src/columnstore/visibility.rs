@@ -4,7 +4,7 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, TransactionId};
 
 use super::copy;
 use crate::host::relation::Open;
-use crate::host::{buffer, heap_tuple};
+use crate::host::{buffer, guarded_run, heap_tuple};
 
 /// Bits of a block in the map.
 const BITS: usize = 2;
@@ -67,12 +67,20 @@ pub unsafe fn settle(heap: Open, block: BlockNumber, oldest: TransactionId, map:
         let buf = buffer::read(heap, block, std::ptr::null_mut());
         buffer::lock_exclusive(buf);
         let head = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
-        let judged = judge(heap, block, buf, oldest);
         let is_marked = u32::from((*head).pd_flags) & pg_sys::PD_ALL_VISIBLE != 0;
         let bits = u32::from(pg_sys::visibilitymap_get_status(heap.as_ptr(), block, map));
-        let is_set = bits & pg_sys::VISIBILITYMAP_ALL_VISIBLE != 0;
+        if is_marked && bits & pg_sys::VISIBILITYMAP_ALL_VISIBLE != 0 {
+            // Each of its rows is live.
+            let page = buffer::page(buf);
+            let offsets = 1..=pg_sys::PageGetMaxOffsetNumber(page);
+            let rows = offsets
+                .filter(|&offset| (*pg_sys::PageGetItemId(page, offset)).lp_flags() == pg_sys::LP_NORMAL)
+                .count() as u64;
+            buffer::unlock_release(buf);
+            return Settled { visible: true, rows };
+        }
+        let judged = judge(heap, block, buf, oldest);
         let visible = match judged.newest {
-            _ if is_marked && is_set => true,
             Some(newest) if (*head).pd_upper != 0 => {
                 (*head).pd_flags |= pg_sys::PD_ALL_VISIBLE as u16;
                 pg_sys::MarkBufferDirty(buf);
@@ -87,6 +95,7 @@ pub unsafe fn settle(heap: Open, block: BlockNumber, oldest: TransactionId, map:
     }
 }
 
+#[derive(Clone, Copy)]
 struct Judged {
     /// Live rows, those of transactions that still run among them.
     rows: u64,
@@ -95,10 +104,24 @@ struct Judged {
 }
 
 unsafe fn judge(heap: Open, block: BlockNumber, buf: Buffer, oldest: TransactionId) -> Judged {
+    // SAFETY: the caller holds the page's lock.
+    unsafe {
+        let (page, table) = (buffer::page(buf), heap.oid());
+        guarded_run::together(|| judge_rows(table, block, buf, page, oldest))
+    }
+}
+
+/// Under a guard.
+unsafe fn judge_rows(
+    table: pg_sys::Oid,
+    block: BlockNumber,
+    buf: Buffer,
+    page: pg_sys::Page,
+    oldest: TransactionId,
+) -> Judged {
     use pg_sys::HTSV_Result as H;
     // SAFETY: the caller holds the page's lock; line pointers and tuples lie on the page.
     unsafe {
-        let page = buffer::page(buf);
         let mut newest = Some(pg_sys::InvalidTransactionId);
         let mut rows = 0;
         for offset in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
@@ -111,21 +134,21 @@ unsafe fn judge(heap: Open, block: BlockNumber, buf: Buffer, oldest: Transaction
                     continue;
                 }
             }
-            let mut tuple = copy::tuple(page, item, heap.oid());
+            let mut tuple = copy::tuple(page, item, table);
             tuple.t_self.ip_blkid.bi_hi = (block >> 16) as u16;
             tuple.t_self.ip_blkid.bi_lo = (block & 0xffff) as u16;
             tuple.t_self.ip_posid = offset;
-            let state = pg_sys::HeapTupleSatisfiesVacuum(&raw mut tuple, oldest, buf);
+            let state = guarded_run::HeapTupleSatisfiesVacuum(&raw mut tuple, oldest, buf);
             rows += u64::from(matches!(state, H::HEAPTUPLE_LIVE | H::HEAPTUPLE_INSERT_IN_PROGRESS));
             let header = tuple.t_data;
             let committed = u32::from((*header).t_infomask) & pg_sys::HEAP_XMIN_COMMITTED != 0;
             newest = newest.filter(|_| state == H::HEAPTUPLE_LIVE && committed).and_then(|newest| {
                 let Some(inserter) = heap_tuple::inserter(header) else { return Some(newest) };
-                if !pg_sys::TransactionIdPrecedes(inserter, oldest) {
+                if !guarded_run::TransactionIdPrecedes(inserter, oldest) {
                     return None;
                 }
-                let is_newer =
-                    newest == pg_sys::InvalidTransactionId || pg_sys::TransactionIdPrecedes(newest, inserter);
+                let is_newer = newest == pg_sys::InvalidTransactionId
+                    || guarded_run::TransactionIdPrecedes(newest, inserter);
                 Some(if is_newer { inserter } else { newest })
             });
         }

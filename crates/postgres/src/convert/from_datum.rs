@@ -75,7 +75,11 @@ impl ColumnWriter {
         unsafe { self.extend(values.iter().zip(nulls).map(|(&value, &null)| (!null).then_some(value))) };
     }
 
-    unsafe fn extend(&mut self, rows: impl Iterator<Item = Option<Datum>>) {
+    /// Adds values; None is NULL.
+    ///
+    /// # Safety
+    /// The Datums are of the column's type.
+    pub unsafe fn extend(&mut self, rows: impl Iterator<Item = Option<Datum>>) {
         let builder = &mut self.builder;
         // SAFETY: for all arms: a Datum is what the column's type says.
         unsafe {

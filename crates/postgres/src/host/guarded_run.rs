@@ -10,9 +10,9 @@
 use std::ffi::c_int;
 
 use pgrx::pg_sys::{
-    BlockNumber, Buffer, BufferAccessStrategy, CommandId, Datum, ForkNumber, HeapTuple, IndexScanDesc, List,
-    LockTupleMode, LockWaitPolicy, Oid, ReadBufferMode, Relation, ScanDirection, ScanKey, Snapshot,
-    TM_FailureData, TM_Result, TupleDesc, TupleTableSlot,
+    BlockNumber, Buffer, BufferAccessStrategy, CommandId, Datum, ForkNumber, HTSV_Result, HeapTuple,
+    IndexScanDesc, ItemPointer, List, LockTupleMode, LockWaitPolicy, Oid, ReadBufferMode, Relation,
+    ScanDirection, ScanKey, Snapshot, TM_FailureData, TM_Result, TransactionId, TupleDesc, TupleTableSlot,
 };
 
 /// Runs the calls. An ERROR of one of them unwinds from here.
@@ -57,6 +57,21 @@ unsafe extern "C-unwind" {
     pub fn LockBuffer(buffer: Buffer, mode: c_int);
     pub fn ReleaseBuffer(buffer: Buffer);
     pub fn HeapTupleSatisfiesVisibility(tuple: HeapTuple, snapshot: Snapshot, buffer: Buffer) -> bool;
+    pub fn HeapTupleSatisfiesVacuum(
+        tuple: HeapTuple,
+        oldest: TransactionId,
+        buffer: Buffer,
+    ) -> HTSV_Result::Type;
+    pub fn TransactionIdPrecedes(one: TransactionId, other: TransactionId) -> bool;
+    pub fn heap_hot_search_buffer(
+        root: ItemPointer,
+        rel: Relation,
+        buffer: Buffer,
+        snapshot: Snapshot,
+        tuple: HeapTuple,
+        all_dead: *mut bool,
+        first_call: bool,
+    ) -> bool;
     pub fn heap_deform_tuple(tuple: HeapTuple, desc: TupleDesc, values: *mut Datum, nulls: *mut bool);
     pub fn heap_form_tuple(desc: TupleDesc, values: *mut Datum, nulls: *mut bool) -> HeapTuple;
     pub fn heap_fetch(

@@ -1,6 +1,6 @@
 //! Threads beside the backend's own.
 //!
-//! Used by `storage::pending_rows` for `stripe::background`. The server knows one thread a process: a worker
+//! Used by `storage::encoding` for `stripe::background`. The server knows one thread a process: a worker
 //! gets what it works on, gives back a result, and never calls the server or touches its memory. Invariant: a
 //! worker takes no signal, so that the server's handlers run where the server expects them.
 

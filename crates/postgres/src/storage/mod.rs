@@ -11,6 +11,7 @@
 //! | `space` | where a new run is put; pages given back, file cut off |
 //! | `change` | locks on and changes of cold rows: stripe lock, proxies, bulk deletions, moves |
 //! | `read` | a stripe opened for reading, and what is kept of its chunks |
+//! | `encoding` | a stripe that a worker encodes meanwhile |
 //! | `pending_rows` | rows of a load that are not in the table yet |
 //!
 //! Invariant: the bytes of a run never change once its directory row is inserted.
@@ -19,6 +20,7 @@ pub mod catalog;
 pub mod change;
 pub mod decoding;
 pub mod directory;
+pub mod encoding;
 pub mod file;
 pub mod pending_rows;
 pub mod published;

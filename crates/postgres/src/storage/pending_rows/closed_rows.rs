@@ -5,17 +5,14 @@
 //!
 //! Invariant: its columns never change, so that a worker may read them.
 
-use crate::host::worker;
 use std::sync::Arc;
-use stripe::{Background, EncodedStripe, encode_in_background};
 
+use stripe::{Background, EncodedStripe};
 use vector::Vector;
 
-use super::{settings, write};
+use super::write;
 use crate::host::relation::Open;
-
-/// Encoding fewer bytes of values takes so little time that a thread is not worth while.
-const WORTH_A_THREAD: usize = 1 << 20;
+use crate::storage::encoding;
 
 /// Finished columns of some rows.
 pub(super) struct ClosedRows {
@@ -35,14 +32,7 @@ pub(super) struct ClosedRows {
 impl ClosedRows {
     /// Has a worker encode the rows, if that is worth while and possible.
     pub fn start_encoding(&mut self, rel: Open) {
-        if self.bytes < WORTH_A_THREAD || !settings::encodes_in_background() {
-            return;
-        }
-        let Ok(rows) = u32::try_from(self.rows) else { return };
-        let options = write::stripe_options(rel);
-        write::expect_memory(&self.columns);
-        let start = |work| worker::spawn("colonnade load", work);
-        self.encoding = encode_in_background(rows, &self.columns, &options, start);
+        self.encoding = encoding::start(self.rows, self.bytes, &self.columns, &write::stripe_options(rel));
     }
 
     /// Bytes that only this stripe holds until it is written.

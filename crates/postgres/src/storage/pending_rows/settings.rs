@@ -8,7 +8,6 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 static STRIPE_THRESHOLD_ROWS: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static STRIPE_THRESHOLD_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(8 * 1024);
 static LOAD_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(256 * 1024);
-static ENCODE_IN_BACKGROUND: GucSetting<bool> = GucSetting::<bool>::new(true);
 
 /// Defines the settings.
 ///
@@ -45,14 +44,6 @@ pub unsafe fn register_settings() {
         GucContext::Userset,
         GucFlags::UNIT_KB,
     );
-    GucRegistry::define_bool_guc(
-        c"colonnade.encode_in_background",
-        c"Encodes the full stripes of a load in a thread of their own while the next rows are read.",
-        c"It shortens loads where a processor is idle. Tables compressed with pglz are encoded without it.",
-        &ENCODE_IN_BACKGROUND,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
 }
 
 fn bytes(kilobytes: i32) -> usize {
@@ -77,9 +68,4 @@ pub(super) fn threshold_bytes() -> usize {
 /// The most bytes that the values of all sets may take.
 pub(super) fn load_memory_bytes() -> usize {
     bytes(LOAD_MEMORY.get())
-}
-
-/// Whether a full stripe may be encoded beside the backend.
-pub(super) fn encodes_in_background() -> bool {
-    ENCODE_IN_BACKGROUND.get()
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
-use vector::{Result, Values, Vector};
+use vector::Vector;
 
 use super::closed_rows::ClosedRows;
 use crate::convert::{ColumnReader, ColumnType};
@@ -21,6 +21,7 @@ use crate::options::{self, Compression};
 use crate::storage::directory::age::Age;
 use crate::storage::directory::sort_marks;
 use crate::storage::directory::{self, StripeEntry};
+use crate::storage::encoding;
 use crate::storage::file::codecs::ServerCodecs;
 use crate::storage::file::metapage;
 use crate::storage::file::pages::PageOwner;
@@ -37,10 +38,9 @@ pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut ClosedRows, command: C
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: the lock is promised.
     unsafe {
-        let entry = match stripe.encoding.take().map(|encoding| encoding.wait(&look_for_interrupts)) {
+        let entry = match stripe.encoding.take().map(encoding::finish) {
             None => write_pages(rel, rows, &stripe.columns, stripe.first_row),
-            Some(Ok(encoded)) => put_pages(rel, encoded, stripe.first_row),
-            Some(Err(problem)) => error::raise_plain(problem),
+            Some(encoded) => put_pages(rel, encoded, stripe.first_row),
         };
         directory::complete(&sort_marks::put(rel, entry, &stripe.marks), command, age);
     }
@@ -60,8 +60,8 @@ pub unsafe fn write_pages(
 ) -> StripeEntry {
     // SAFETY: the lock is promised.
     unsafe {
-        expect_memory(columns);
-        let how = StripeOptions { check: &look_for_interrupts, ..stripe_options(rel) };
+        encoding::expect_memory(columns);
+        let how = StripeOptions { check: &encoding::look_for_interrupts, ..stripe_options(rel) };
         match stripe::write_stripe(row_count, columns, &how) {
             Ok(encoded) => put_pages(rel, encoded, first_row),
             Err(problem) => error::raise_plain(problem),
@@ -85,23 +85,6 @@ pub(super) fn stripe_options(rel: Open) -> StripeOptions<'static> {
         codecs: &ServerCodecs,
         ..StripeOptions::default()
     }
-}
-
-/// Raises "out of memory" if there is less memory than encoding these columns takes. While encodings are
-/// tried, each value is in its chunk, the chunk in its column and the column in the stripe.
-pub(super) fn expect_memory(columns: &[Vector]) {
-    let bytes_of = |column: &Vector| match &column.values {
-        Values::Bytes(views) => views.total_bytes(),
-        _ => 0,
-    };
-    memory::expect(columns.iter().map(bytes_of).sum::<usize>().saturating_mul(4));
-}
-
-/// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but
-/// memory and perhaps a thread that ends with it.
-fn look_for_interrupts() -> Result<()> {
-    pgrx::check_for_interrupts!();
-    Ok(())
 }
 
 /// Puts an encoded stripe on pages.
