@@ -787,11 +787,11 @@ CREATE PROCEDURE engine.columnstore_refresh(IN index regclass, INOUT copied bigi
 COMMENT ON PROCEDURE engine.columnstore_refresh(regclass, bigint) IS 'copies blocks of a table into its columnstore index that everybody sees and that it does not have; copied is how many';
 CREATE FUNCTION engine.columnstore_verify(index regclass, OUT block bigint, OUT detail text) RETURNS SETOF record LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'colonnade_columnstore_verify';
 COMMENT ON FUNCTION engine.columnstore_verify(regclass) IS 'compares the copies of a columnstore index with the rows of its table; a row for each block that differs';
-CREATE FUNCTION engine.columnstore_figures(index oid, OUT heap_blocks bigint, OUT clean_blocks bigint, OUT not_visible_blocks bigint, OUT not_copied_blocks bigint, OUT copied_blocks bigint,
+CREATE FUNCTION engine.columnstore_figures(index oid, OUT heap_blocks bigint, OUT clean_blocks bigint, OUT checked_blocks bigint, OUT not_visible_blocks bigint, OUT not_copied_blocks bigint, OUT copied_blocks bigint,
     OUT copies bigint, OUT copied_rows bigint, OUT bytes bigint) RETURNS SETOF record LANGUAGE c STRICT ROWS 1 AS 'MODULE_PATHNAME', 'colonnade_columnstore_figures';
 COMMENT ON FUNCTION engine.columnstore_figures(oid) IS 'figures of a columnstore index';
 CREATE VIEW engine.columnstore_indexes AS
-SELECT c.oid::regclass AS index_name, i.indrelid::regclass AS table_name, f.heap_blocks, f.clean_blocks, f.not_visible_blocks, f.not_copied_blocks, f.copied_blocks, f.copies, f.copied_rows, f.bytes
+SELECT c.oid::regclass AS index_name, i.indrelid::regclass AS table_name, f.heap_blocks, f.clean_blocks, f.checked_blocks, f.not_visible_blocks, f.not_copied_blocks, f.copied_blocks, f.copies, f.copied_rows, f.bytes
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) c.relam AND a.amname OPERATOR(pg_catalog.=) 'columnstore'
 JOIN pg_catalog.pg_index i ON i.indexrelid OPERATOR(pg_catalog.=) c.oid,
@@ -800,7 +800,7 @@ WHERE c.relkind OPERATOR(pg_catalog.=) 'i';
 COMMENT ON VIEW engine.columnstore_indexes IS 'columnstore indexes: how many blocks of their tables queries read from copies';
 GRANT SELECT ON engine.columnstore_indexes TO PUBLIC;
 CREATE VIEW engine.stat_all_column_store_indexes AS
-SELECT table_name, index_name, heap_blocks AS relation_blocks, copied_blocks AS compressed_blocks, clean_blocks AS cache_pages_usable FROM engine.columnstore_indexes;
+SELECT table_name, index_name, heap_blocks AS relation_blocks, copied_blocks AS compressed_blocks, clean_blocks + checked_blocks AS cache_pages_usable FROM engine.columnstore_indexes;
 COMMENT ON VIEW engine.stat_all_column_store_indexes IS 'columnstore_indexes under the names of Swarm64 DA';
 GRANT SELECT ON engine.stat_all_column_store_indexes TO PUBLIC;
 

@@ -100,11 +100,13 @@ END $$"""
         counts["comparisons"] += 1
         counts["plans with copies"] += any("Columnstore: " in row[0] for row in plan)
         counts["blocks read from copies"] += int(session.value("SELECT coalesce(sum(clean_blocks), 0) FROM engine.columnstore_indexes"))
-        counts["blocks read from the heap"] += int(session.value("SELECT coalesce(sum(heap_blocks - clean_blocks), 0) FROM engine.columnstore_indexes"))
+        counts["blocks checked"] += int(session.value("SELECT coalesce(sum(checked_blocks), 0) FROM engine.columnstore_indexes"))
+        counts["blocks read from the heap"] += int(session.value("SELECT coalesce(sum(not_visible_blocks + not_copied_blocks), 0) FROM engine.columnstore_indexes"))
 
     def premises(self, counts):
         yield "blocks were read from copies", counts["blocks read from copies"] > 2 * counts["comparisons"]
         yield "and some from the heap", counts["blocks read from the heap"] > counts["comparisons"]
+        yield "and some after a look at their pages", counts["blocks checked"] * 2 > counts["comparisons"]
         yield "plans used the indexes", counts["plans with copies"] * 2 > counts["comparisons"] > 0
 
 

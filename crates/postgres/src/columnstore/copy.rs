@@ -2,7 +2,8 @@
 //!
 //! A block is taken only if it is all-visible while its page is locked. The page is copied under that lock;
 //! its rows are taken apart afterwards. On such a page each row has one version, which everybody sees. So a
-//! row's line pointer that indexes know (its *root*) and its values are all there is.
+//! row's line pointer that indexes know (its *root*) and its values are all there is. Whoever compares copies
+//! with the heap takes the rows that a snapshot sees instead.
 //!
 //! The stripe has the index's columns, and after them the root of each row, as its place on the page. The
 //! rows of a block are in the order of their roots.
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Datum, HeapTupleData, ItemIdData, Page};
 use vector::{LogicalType, Vector, VectorBuilder};
 
+use super::checked;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation::Open;
@@ -57,13 +59,37 @@ pub unsafe fn tuple(page: Page, item: *mut ItemIdData, table: pg_sys::Oid) -> He
 #[repr(C, align(8))]
 struct PageCopy([u8; PAGE_BYTES]);
 
-/// Copies a block's page if the block is all-visible now.
-unsafe fn copy_page(heap: Open, block: BlockNumber, map: &mut Buffer, copy: &mut PageCopy) -> bool {
+/// Which rows are copied.
+#[derive(Clone, Copy)]
+pub enum Take {
+    /// Those of blocks that are all-visible now.
+    AllVisible,
+    /// Those that a snapshot sees.
+    Seen(pg_sys::Snapshot),
+}
+
+/// Copies a block's page, and says which rows are taken: their roots, ascending, and where they lie. None if
+/// the block is not all-visible now, and has to be.
+unsafe fn copy_page(
+    heap: Open,
+    block: BlockNumber,
+    take: Take,
+    map: &mut Buffer,
+    copy: &mut PageCopy,
+) -> Option<Vec<(u16, u16)>> {
     // SAFETY: the page is looked at under pin and lock. Whoever clears the bit holds its exclusive lock.
     unsafe {
         let buf = buffer::read(heap, block, std::ptr::null_mut());
         buffer::lock_shared(buf);
         let page = buffer::page(buf);
+        if let Take::Seen(snapshot) = take {
+            let mut places = vec![(0, 0); usize::from(pg_sys::PageGetMaxOffsetNumber(page))];
+            let found = checked::rows_seen(heap.as_ptr(), (block, buf), snapshot, &mut places);
+            places.truncate(found);
+            copy.0.copy_from_slice(buffer::bytes(page));
+            buffer::unlock_release(buf);
+            return Some(places);
+        }
         let is_marked =
             u32::from((*page.cast::<pg_sys::PageHeaderData>()).pd_flags) & pg_sys::PD_ALL_VISIBLE != 0;
         let bits = u32::from(pg_sys::visibilitymap_get_status(heap.as_ptr(), block, map));
@@ -72,7 +98,7 @@ unsafe fn copy_page(heap: Open, block: BlockNumber, map: &mut Buffer, copy: &mut
             copy.0.copy_from_slice(buffer::bytes(page));
         }
         buffer::unlock_release(buf);
-        visible
+        visible.then(|| rows_of_page(copy.0.as_mut_ptr().cast()))
     }
 }
 
@@ -173,7 +199,13 @@ unsafe fn rows_of_page(page: Page) -> Vec<(u16, u16)> {
 /// # Safety
 /// The heap is open and locked. A snapshot that was taken before is active: values that lie outside of their
 /// rows stay for it.
-pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks: &[u16]) -> Copied {
+pub unsafe fn copy(
+    heap: Open,
+    attributes: &[usize],
+    first: BlockNumber,
+    blocks: &[u16],
+    take: Take,
+) -> Copied {
     let mut writers: Vec<ColumnWriter> = Vec::with_capacity(attributes.len());
     let mut roots = VectorBuilder::new(LogicalType::Int16);
     let mut copied = Copied::default();
@@ -195,11 +227,9 @@ pub unsafe fn copy(heap: Open, attributes: &[usize], first: BlockNumber, blocks:
         for &at in blocks {
             pgrx::check_for_interrupts!();
             copied.looked_at += 1;
-            if !copy_page(heap, first + u32::from(at), &mut map, &mut page) {
-                continue;
-            }
+            let block = first + u32::from(at);
+            let Some(places) = copy_page(heap, block, take, &mut map, &mut page) else { continue };
             let image: Page = page.0.as_mut_ptr().cast();
-            let places = rows_of_page(image);
             rows.take(heap, image, &places);
             if bytes_outside(heap, image, &places, &rows) > MOST_OF_BLOCK {
                 pg_sys::MemoryContextReset(context);

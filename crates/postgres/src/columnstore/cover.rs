@@ -4,6 +4,10 @@
 //! it, in copies of the same blocks: each row has one place in all of them (`copy` puts rows in the order of
 //! their places in indexes), so the copies lie side by side.
 //!
+//! A block is *clean* if everybody sees all of its rows: then the copy is read as it is. It is *checked* if
+//! it has a copy and its bit of the visibility map is clear: then its page is asked which rows the snapshot
+//! sees (`checked`). All other blocks are *loose* and read from the heap.
+//!
 //! Asked once, when a scan starts, after its snapshot was taken. A region is judged at one moment, by two
 //! looks in this order: the visibility map, then the region's page. The other order is wrong: between the
 //! looks a VACUUM could take a copy's entry away because a row is dead, and then set the block's bit.
@@ -12,6 +16,7 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, BlockNumber, Snapshot};
 
+use super::checked::CheckedBlock;
 use super::layout::{LISTED, REGION_BLOCKS, SLOTS, Slot};
 use super::regions::{self, Region};
 use super::stop::{self, Step};
@@ -31,6 +36,8 @@ pub struct Cover {
     pub stripes: Vec<Vec<StripeEntry>>,
     /// Their rows that do not count, by number, ascending.
     pub elsewhere: Vec<Range<u64>>,
+    /// Blocks of which a page says which rows count, in the order of their rows' numbers.
+    pub checked: Vec<CheckedBlock>,
     /// Blocks to be read from the heap.
     pub loose: Vec<Span>,
     /// How many blocks are of which kind.
@@ -42,9 +49,11 @@ pub struct Cover {
 pub struct Counts {
     /// Read from copies.
     pub clean: u64,
-    /// Read from the heap because somebody may not see all of their rows.
+    /// Read from copies, after a look at the page.
+    pub checked: u64,
+    /// Read from the heap because they have no copy that counts, and somebody may not see all of their rows.
     pub not_visible: u64,
-    /// Read from the heap because they have no copy that counts.
+    /// Read from the heap because they have no copy that counts, although everybody sees all of their rows.
     pub not_copied: u64,
 }
 
@@ -90,14 +99,14 @@ pub unsafe fn take(indexes: &[Open], heap: Open, uses_copies: bool) -> Cover {
         // SAFETY: the caller's promise.
         let visible = unsafe { visibility::visible(heap, here.clone()) };
         stop::after(Step::Looked);
-        let known: Option<Vec<Region>> = match visible.contains(&true) {
-            true => indexes.iter().map(|&index| regions::load(index, region)).collect(),
-            false => None,
-        };
+        let known: Option<Vec<Region>> = indexes.iter().map(|&index| regions::load(index, region)).collect();
         cover.judge(indexes, here, &visible, &known.unwrap_or_default());
     }
     // Slots are in no order of their copies' numbers.
     cover.elsewhere.sort_unstable_by_key(|rows| rows.start);
+    cover.checked.sort_unstable_by_key(|block| block.rows.start);
+    // SAFETY: no page is locked.
+    unsafe { stop::after(Step::Judged) };
     cover
 }
 
@@ -111,12 +120,17 @@ impl Cover {
 
     /// Judges the blocks of a region, as it is in each index; `known` is empty where it is not in all.
     fn judge(&mut self, indexes: &[Open], here: Range<BlockNumber>, visible: &[bool], known: &[Region]) {
-        let (slots, used) = clean(indexes, visible, known);
-        for ((block, &visible), &slots) in here.zip(visible).zip(&slots) {
-            if slots != 0 {
-                self.counts.clean += 1;
-            } else {
-                *(if visible { &mut self.counts.not_copied } else { &mut self.counts.not_visible }) += 1;
+        let (slots, used) = copied(indexes, &vec![true; visible.len()], known);
+        for ((block, &visible), &slots) in here.clone().zip(visible).zip(&slots) {
+            let counts = &mut self.counts;
+            let count = match (slots != 0, visible) {
+                (true, true) => &mut counts.clean,
+                (true, false) => &mut counts.checked,
+                (false, true) => &mut counts.not_copied,
+                (false, false) => &mut counts.not_visible,
+            };
+            *count += 1;
+            if slots == 0 {
                 self.read_from_heap(block..block + 1);
             }
         }
@@ -130,12 +144,21 @@ impl Cover {
             }
             let (Some(&index), Some(known)) = (indexes.first(), known.first()) else { continue };
             let slot = known.slot(slot_of(named, 0));
-            if counted == slot.blocks {
+            let is_checked = |at: usize| visible.get(at) == Some(&false);
+            let checks = slots.iter().enumerate().any(|(at, slots)| *slots == named && is_checked(at));
+            if counted == slot.blocks && !checks {
                 continue;
             }
+            let stripe = self.stripes.first().map_or(0, |stripes| stripes.len().saturating_sub(1));
             let list = read_tail(index, known.storage_id, &slot, slot.tail().1);
             for (rows, block) in rows_of_blocks(&list, slot.first_row()) {
-                if slots.get(usize::from(block)) != Some(&named) {
+                if rows.is_empty() {
+                } else if slots.get(usize::from(block)) == Some(&named) {
+                    if is_checked(usize::from(block)) {
+                        let block = here.start + u32::from(block);
+                        self.checked.push(CheckedBlock::new(rows, block, stripe));
+                    }
+                } else {
                     match self.elsewhere.last_mut() {
                         Some(last) if last.end == rows.start => last.end = rows.end,
                         _ => self.elsewhere.push(rows),
@@ -146,10 +169,10 @@ impl Cover {
     }
 }
 
-/// The slots of each block that is read from copies, and each combination of slots with the number of its
-/// blocks. A region is given as it is in each index; `known` is empty where it is not in all.
-pub fn clean(indexes: &[Open], visible: &[bool], known: &[Region]) -> (Vec<Slots>, Vec<(Slots, u32)>) {
-    let mut slots = slots_of_blocks(visible, known);
+/// The slots of each of the `wanted` blocks that has copies, and each combination of slots with the number of
+/// its blocks. A region is given as it is in each index; `known` is empty where it is not in all.
+pub fn copied(indexes: &[Open], wanted: &[bool], known: &[Region]) -> (Vec<Slots>, Vec<(Slots, u32)>) {
+    let mut slots = slots_of_blocks(wanted, known);
     let mut used = used_slots(&slots);
     if known.len() > 1 {
         keep_side_by_side(indexes, known, &mut used);
@@ -160,12 +183,12 @@ pub fn clean(indexes: &[Open], visible: &[bool], known: &[Region]) -> (Vec<Slots
 }
 
 /// The slots of each block that all indexes have a copy of.
-fn slots_of_blocks(visible: &[bool], known: &[Region]) -> Vec<Slots> {
-    let mut slots: Vec<Slots> = vec![0; visible.len()];
+fn slots_of_blocks(wanted: &[bool], known: &[Region]) -> Vec<Slots> {
+    let mut slots: Vec<Slots> = vec![0; wanted.len()];
     for (index, region) in known.iter().enumerate() {
-        let of_block = slots.iter_mut().zip(visible).zip(region.entries());
-        for ((slots, &visible), &entry) in of_block {
-            let has_copy = visible && (1..=SLOTS).contains(&entry) && (index == 0 || *slots != 0);
+        let of_block = slots.iter_mut().zip(wanted).zip(region.entries());
+        for ((slots, &wanted), &entry) in of_block {
+            let has_copy = wanted && (1..=SLOTS).contains(&entry) && (index == 0 || *slots != 0);
             *slots = if has_copy { *slots | Slots::from(entry) << (4 * index) } else { 0 };
         }
     }

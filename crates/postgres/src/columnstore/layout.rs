@@ -103,16 +103,6 @@ pub fn set_next_copy(page: &mut [u8], number: u64) {
     put(page, 40, &number.to_le_bytes());
 }
 
-/// How many heap blocks had copies after the last refresh, for estimates; of a metapage.
-pub fn covered(page: &[u8]) -> u64 {
-    u64_at(page, 48)
-}
-
-/// Sets it.
-pub fn set_covered(page: &mut [u8], blocks: u64) {
-    put(page, 48, &blocks.to_le_bytes());
-}
-
 /// How many regions have a page; of a metapage.
 pub fn region_count(page: &[u8]) -> u64 {
     u64_at(page, 56)
@@ -381,7 +371,6 @@ mod tests {
         let mut page = [0u8; PAGE_BYTES];
         begin(&mut page, Kind::Meta, 1);
         set_next_copy(&mut page, 12);
-        set_covered(&mut page, 13);
         set_region_count(&mut page, 14);
         set_place(&mut page, 0, 3);
         set_place(&mut page, PLACES - 1, 4);
@@ -390,6 +379,6 @@ mod tests {
         set_next_region(&mut page, 6);
         assert_eq!((place(&page, FREE_PAGE), next_region(&page)), (Some(5), 6));
         assert_eq!((place(&page, 0), place(&page, 1), place(&page, PLACES - 1)), (Some(3), None, Some(4)));
-        assert_eq!((next_copy(&page), covered(&page), region_count(&page)), (12, 13, 14));
+        assert_eq!((next_copy(&page), region_count(&page)), (12, 14));
     }
 }

@@ -9,8 +9,8 @@
 //!
 //! Whoever changes a block in between sets its entry to none, and so step 4 leaves it alone.
 //!
-//! A worker encodes the copy between steps 2 and 3 (`storage::encoding`), while the session goes through steps
-//! 1 and 2 of the next one.
+//! A worker encodes the copy between steps 2 and 3 (`storage::encoding`), while the session goes through
+//! steps 1 and 2 of the next one.
 //!
 //! A block's rows are taken once for all indexes, so their copies have the same blocks and can be read side
 //! by side (`cover`).
@@ -132,7 +132,7 @@ pub unsafe fn begin<'a, 'b>(
         let slots = slots?;
         stop::after(Step::Chosen);
         let attributes = all_attributes(targets);
-        let copied = copy::copy(heap, &attributes, region * REGION_BLOCKS, blocks);
+        let copied = copy::copy(heap, &attributes, region * REGION_BLOCKS, blocks, copy::Take::AllVisible);
         let chunk_rows = chunk_rows(targets, &copied);
         let parts = targets.iter().zip(slots).map(|(target, slot)| {
             let columns = own_columns(target, &attributes, &copied);

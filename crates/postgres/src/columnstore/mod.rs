@@ -1,9 +1,10 @@
 //! The index access method `columnstore`: a columnar copy of a heap table, for scans.
 //!
 //! The heap stays the truth. The index holds copies of whole heap blocks, and a scan uses the copy of a block
-//! exactly where two looks, in this order, say so: the block is all-visible in the visibility map, and the
-//! index's map names the copy. All other blocks are read from the heap. `docs/internals/columnstore.md` has
-//! the proof.
+//! where two looks, in this order, say so: the block is all-visible in the visibility map, and the index's
+//! map names the copy. Of a block that is not all-visible, but has a copy, the heap page says which of the
+//! copy's rows are seen. All other blocks are read from the heap. `docs/internals/columnstore.md` has the
+//! proof.
 //!
 //! - `access_method`: the table of callbacks; `options`: what WITH takes; `indexed`: which tables have one
 //! - `layout`: metapage, root pages and region pages as bytes; `regions`: finding, making and changing them
@@ -13,20 +14,24 @@
 //!   columns; `space`: pages of replaced copies are used again; `progress`: how far it is
 //! - who refreshes: `build` (CREATE INDEX), `after_statement` (VACUUM, CONCURRENTLY), `background`,
 //!   `procedure` (`settings`: when)
-//! - `cover`: what of a table a scan reads from copies, and what from the heap
+//! - `cover`: what of a table a scan reads from copies, and what from the heap; `checked`: which rows of a
+//!   copy a snapshot sees; `estimate`: how much that will be, for the planner
 //! - `verify`: copies held against the heap's rows; `report`: what the view shows
 //! - `stop`: where tests come in between
 //!
-//! Invariants: an entry of the map names a copy only while the copy has what a scan finds in the block's
-//! all-visible rows. Whoever adds a row, or takes one away, sets the entry to none before anybody can see the
-//! change in a block that is all-visible. The bytes of a copy never change.
+//! Invariants: an entry of the map names a copy only while the copy has all rows of the block that a snapshot
+//! can see, with the values of all their versions. Whoever adds a row sets the entry to none before anybody
+//! can see it. Whoever takes one away does so before its line pointer is used again. The bytes of a copy
+//! never change.
 
 mod access_method;
 mod after_statement;
 mod background;
 mod build;
+pub mod checked;
 mod copy;
 pub mod cover;
+pub mod estimate;
 mod indexed;
 mod insert;
 mod layout;
@@ -47,7 +52,6 @@ mod visibility;
 pub use access_method::{attributes, is_ours, is_planned};
 pub use after_statement::refresh_all as after_statement;
 pub use indexed::has_index;
-pub use regions::pages_and_blocks;
 
 use crate::table_am::packing::further::{self, Further};
 

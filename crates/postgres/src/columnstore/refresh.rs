@@ -99,8 +99,6 @@ impl Refresh {
             while refresh.see_to_next(&[index], heap, &mut making).is_some() {}
             refresh.done.finish(making);
         }
-        // SAFETY: the caller's promise.
-        unsafe { regions::note_progress(index, |_| refresh.done.covered, 0) };
         if is_shown {
             progress::end();
         }
@@ -145,13 +143,10 @@ impl Refresh {
             self.done.finish(making);
             let regions = heap.block_count().div_ceil(REGION_BLOCKS);
             let has_more = self.seen < regions;
-            let covered = self.done.covered;
-            // The regions that were not looked at yet have what they had before.
             let next = if has_more { (self.first + self.seen) % regions } else { 0 };
             let sweeps = self.unswept >= if has_more { STEPS_UNSWEPT } else { 1 };
             for &index in &indexes {
-                let now = |before: u64| if has_more { before.max(covered) } else { covered };
-                regions::note_progress(index, now, next);
+                regions::note_progress(index, next);
                 if sweeps {
                     space::sweep(index);
                 }
@@ -222,7 +217,7 @@ impl Refresh {
         }
         let known: Option<Vec<_>> = indexes.iter().map(|&index| regions::load(index, region)).collect();
         let known = known.unwrap_or_default();
-        let (slots, _) = cover::clean(indexes, &visible, &known);
+        let (slots, _) = cover::copied(indexes, &visible, &known);
         let all_visible: Vec<u16> =
             (0..).zip(&visible).filter(|(_, visible)| **visible).map(|(at, _)| at).collect();
         let has_copy = |&at: &u16| slots.get(usize::from(at)).is_some_and(|&slots| slots != 0);

@@ -368,33 +368,19 @@ pub unsafe fn take_copy_number(index: Open) -> u64 {
     number
 }
 
-/// Notes how far a refresh is: how many blocks have copies, for estimates, given what was noted before; and
-/// the region where the next one goes on.
+/// Notes how far a refresh is: the region where the next one goes on.
 ///
 /// # Safety
 /// As `ensure`.
-pub unsafe fn note_progress(index: Open, covered: impl FnOnce(u64) -> u64, next_region: u32) {
-    let before = look(index, META, Kind::Meta, |page| (layout::covered(page), layout::next_region(page)));
-    let now = (covered(before.0), next_region);
+pub unsafe fn note_progress(index: Open, next_region: u32) {
     // A round of the background that finds nothing to do logs nothing.
-    if now != before {
+    if next_region != self::next_region(index) {
         // SAFETY: the caller's promise.
-        unsafe {
-            edit(index, META, Kind::Meta, |page| {
-                layout::set_covered(page, now.0);
-                layout::set_next_region(page, now.1);
-            });
-        }
+        unsafe { edit(index, META, Kind::Meta, |page| layout::set_next_region(page, next_region)) };
     }
 }
 
 /// The region where a refresh goes on.
 pub fn next_region(index: Open) -> u32 {
     look(index, META, Kind::Meta, |page| layout::next_region(page))
-}
-
-/// Blocks of the index's file, and how many heap blocks had copies after the last refresh.
-pub fn pages_and_blocks(index: Open) -> (u32, u64) {
-    let blocks = index.block_count();
-    (blocks, if blocks == 0 { 0 } else { look(index, META, Kind::Meta, |page| layout::covered(page)) })
 }

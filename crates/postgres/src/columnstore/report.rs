@@ -59,6 +59,7 @@ unsafe fn put(call: FunctionCallInfo, index: Open, heap: Open) {
         let mut values = [
             Datum::from(i64::from(heap.block_count())),
             number(counts.clean),
+            number(counts.checked),
             number(counts.not_visible),
             number(counts.not_copied),
             number(copied),
@@ -66,6 +67,6 @@ unsafe fn put(call: FunctionCallInfo, index: Open, heap: Open) {
             Datum::from(rows),
             Datum::from(bytes),
         ];
-        fmgr::put_row(call, &mut values, &mut [false; 8]);
+        fmgr::put_row(call, &mut values, &mut [false; 9]);
     }
 }

@@ -15,6 +15,8 @@ pub enum Step {
     Chosen = 2,
     /// The copy is written, and does not count yet.
     Written = 3,
+    /// A scan knows where it reads what, and has read nothing.
+    Judged = 4,
 }
 
 /// Defines the setting.
@@ -22,10 +24,10 @@ pub fn register() {
     GucRegistry::define_int_guc(
         c"colonnade.columnstore_stop_at",
         c"Step after which a columnstore index waits for a shared advisory lock on 55436, for tests.",
-        c"1: a scan has read the visibility map, 2: blocks are chosen, 3: their copy is written; 0: it does not wait.",
+        c"1: a scan has read the visibility map, 2: blocks are chosen, 3: their copy is written, 4: a scan has judged all blocks; 0: it does not wait.",
         &STOP_AT,
         0,
-        3,
+        4,
         GucContext::Suset,
         GucFlags::NO_SHOW_ALL | GucFlags::SUPERUSER_ONLY,
     );

@@ -2,12 +2,14 @@
 //!
 //! The heap's side is a new copy of the same blocks. It is taken after the bits of the visibility map were
 //! looked at, and the entries are looked at once more after it. So a block that somebody changes meanwhile is
-//! passed over.
+//! passed over. Of checked blocks the rows are compared that the statement's snapshot sees; the copy may have
+//! others, too.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 use vector::{LogicalType, Selection, Vector};
 
+use super::copy::Take;
 use super::layout::{REGION_BLOCKS, SLOTS, Slot};
 use super::regions::{self, Region};
 use super::{access_method, copy, cover, visibility};
@@ -59,13 +61,16 @@ unsafe fn check(index: Open, heap: Open, tell: &mut dyn FnMut(u32, String)) {
             let visible = visibility::visible(heap, first..(first + REGION_BLOCKS).min(blocks));
             let Some(known) = regions::load(index, region) else { continue };
             for number in 1..=SLOTS {
-                let counts = |at: &u16| {
-                    let at = usize::from(*at);
-                    visible.get(at) == Some(&true) && known.entries().get(at) == Some(&number)
-                };
-                let clean: Vec<u16> = (0..REGION_BLOCKS as u16).filter(counts).collect();
-                if !clean.is_empty() {
-                    check_copy(index, heap, (region, number), &known, &clean, tell);
+                let here = (0..).zip(&visible).zip(known.entries());
+                let (mut clean, mut checked) = (Vec::new(), Vec::new());
+                for ((at, &is_visible), _) in here.filter(|(_, entry)| **entry == number) {
+                    if is_visible { &mut clean } else { &mut checked }.push(at);
+                }
+                let snapshot = Take::Seen(pg_sys::GetActiveSnapshot());
+                for (blocks, take) in [(&clean, Take::AllVisible), (&checked, snapshot)] {
+                    if !blocks.is_empty() {
+                        check_copy(index, heap, (region, number), &known, (blocks, take), tell);
+                    }
                 }
             }
         }
@@ -78,7 +83,7 @@ unsafe fn check_copy(
     heap: Open,
     (region, number): (u32, u8),
     known: &Region,
-    clean: &[u16],
+    (blocks, take): (&[u16], Take),
     tell: &mut dyn FnMut(u32, String),
 ) {
     let (slot, first) = (known.slot(number), region * REGION_BLOCKS);
@@ -86,10 +91,10 @@ unsafe fn check_copy(
     let kinds = kinds_of(heap, &attributes);
     let list = cover::read_tail(index, known.storage_id, &slot, slot.tail().1);
     let stored = read_columns(index, known.storage_id, &slot, kinds.len());
-    let mut left = clean;
+    let mut left = blocks;
     while !left.is_empty() {
         // SAFETY: the caller's promise.
-        let fresh = unsafe { copy::copy(heap, &attributes, first, left) };
+        let fresh = unsafe { copy::copy(heap, &attributes, first, left, take) };
         left = left.get(fresh.looked_at.max(1)..).unwrap_or(&[]);
         let now = regions::load(index, region);
         let still_counts = |at: u16| {
@@ -111,10 +116,15 @@ unsafe fn check_copy(
                 continue;
             };
             // A HOT update moves a row on its page: rows are the same whose places in indexes are.
-            let (there, own) = (
+            let (mut there, own) = (
                 by_place(&stored, there.start as u32..there.end as u32),
                 by_place(&fresh.columns, own.start as u32..own.end as u32),
             );
+            if let Take::Seen(_) = take {
+                // The copy may have rows that the snapshot does not see.
+                let seen: Vec<Option<i16>> = own.iter().map(|&row| place(&fresh.columns, row)).collect();
+                there.retain(|&row| seen.contains(&place(&stored, row)));
+            }
             if there.len() != own.len() {
                 tell(block, format!("the copy has {} rows, the heap {}", there.len(), own.len()));
                 continue;
@@ -172,10 +182,16 @@ fn read_columns(index: Open, storage_id: u64, slot: &Slot, columns: usize) -> Ve
 /// These rows of a copy, in the order of their places on the page.
 fn by_place(columns: &[Vector], rows: std::ops::Range<u32>) -> Vec<u32> {
     let mut rows: Vec<u32> = rows.collect();
-    if let Some(vector::Values::Int16(places)) = columns.last().map(|column| &column.values) {
-        rows.sort_by_key(|&row| places.get(row as usize).copied());
-    }
+    rows.sort_by_key(|&row| place(columns, row));
     rows
+}
+
+/// The place of a row of a copy on its page.
+fn place(columns: &[Vector], row: u32) -> Option<i16> {
+    match columns.last().map(|column| &column.values) {
+        Some(vector::Values::Int16(places)) => places.get(row as usize).copied(),
+        _ => None,
+    }
 }
 
 /// The first of these rows whose values are not the same.

@@ -14,7 +14,8 @@ use pgrx::pg_sys;
 
 use super::{cost, offered, path_hook};
 use crate::columnstore;
-use crate::host::relation::{Open, has_attribute, with_index};
+use crate::columnstore::estimate;
+use crate::host::relation::{Open, has_attribute};
 use crate::host::tree::{List, Typed};
 use crate::options::settings::{ENABLE_COLUMNSTORE, vectorised_min_rows};
 
@@ -64,18 +65,8 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
         else {
             return;
         };
-        let (mut pages, mut covered) = (0.0, u64::MAX);
-        for index in &indexes {
-            let own = with_index(index.indexoid, pg_sys::NoLock, columnstore::pages_and_blocks);
-            pages += f64::from(own.0);
-            covered = covered.min(own.1);
-        }
-        // pg_class knows how many there were at the last VACUUM.
-        let mut visible = 0;
-        pg_sys::visibilitymap_count(table.as_ptr(), &raw mut visible, std::ptr::null_mut());
-        let copied = (covered as f64).min(f64::from(visible));
-        let share = (copied / f64::from((*rel).pages).max(1.0)).clamp(0.0, 1.0);
-        let stored = cost::Stored::of_copies(rel, share, pages);
+        let shares = estimate::shares(indexes.iter().map(|index| index.indexoid), table);
+        let stored = cost::Stored::of_copies(rel, &shares);
         let estimate = cost::estimate(root, rel, table.as_ptr(), &stored, attributes);
         let path = path_hook::new_path(root, rel);
         for index in &indexes {

@@ -15,6 +15,7 @@ use vector::Predicate;
 
 use super::resolve::{self, Value};
 use super::template::{self, Template};
+use crate::columnstore::estimate::Shares;
 use crate::compat;
 use crate::host::relation::{Open, has_attribute};
 use crate::host::tree::{List, Node, Typed};
@@ -35,6 +36,8 @@ const ROW: f64 = 0.4;
 const STRIPE: f64 = 1.0;
 /// Cost of finding out that a row is dead, in values.
 const DEAD: f64 = 1.0;
+/// Cost of finding out whether a row of a checked block is seen, in values.
+const CHECKED: f64 = 1.0;
 /// Average width assumed for a column without statistics, in bytes.
 const WIDTH: i32 = 8;
 
@@ -54,8 +57,10 @@ pub struct Stored<'a> {
     stripes: f64,
     /// Their pages.
     pages: f64,
-    /// The pages of the other rows.
+    /// The pages of the other rows, and those that say which rows of stripes are seen.
     heap_pages: f64,
+    /// Rows of stripes of which a heap page says whether they are seen.
+    checked_rows: f64,
     layout: Layout,
     /// Their statistics, if they are known.
     outline: Option<&'a Outline>,
@@ -74,23 +79,27 @@ impl<'a> Stored<'a> {
             pages,
             // SAFETY: the caller's promise.
             heap_pages: (f64::from(unsafe { (*rel).pages }) - all_runs - 1.0).max(0.0),
+            checked_rows: 0.0,
             layout: options::layout(table),
             outline,
         }
     }
 
-    /// Of a heap table of which this share of blocks has copies in an index of so many pages.
+    /// Of a heap table of which columnstore indexes have copies of some blocks.
     ///
     /// # Safety
     /// The planner's struct.
-    pub unsafe fn of_copies(rel: *mut pg_sys::RelOptInfo, share: f64, pages: f64) -> Self {
+    pub unsafe fn of_copies(rel: *mut pg_sys::RelOptInfo, shares: &Shares) -> Self {
+        let Shares { clean, checked, pages } = *shares;
         // SAFETY: the caller's promise.
         let (rows, blocks) = unsafe { ((*rel).tuples.max(0.0), f64::from((*rel).pages)) };
+        let copied = clean + checked;
         Self {
-            rows: rows * share,
-            stripes: (blocks * share / BLOCKS_OF_COPY).ceil(),
+            rows: rows * copied,
+            stripes: (blocks * copied / BLOCKS_OF_COPY).ceil(),
             pages,
-            heap_pages: blocks * (1.0 - share),
+            heap_pages: blocks * (1.0 - clean),
+            checked_rows: rows * checked,
             layout: Layout::Columns,
             outline: None,
         }
@@ -141,7 +150,10 @@ pub unsafe fn estimate(
         let (mut residual_cost, mut exact_cost) = (pg_sys::QualCost::default(), pg_sys::QualCost::default());
         pg_sys::cost_qual_eval(&raw mut residual_cost, residual, root);
         pg_sys::cost_qual_eval(&raw mut exact_cost, exact, root);
-        let values = read * native.len() as f64 + filtered * columns + (read - cold * left) * DEAD;
+        let values = read * native.len() as f64
+            + filtered * columns
+            + (read - cold * left) * DEAD
+            + of.checked_rows * CHECKED;
         Estimate {
             startup: residual_cost.startup
                 + exact_cost.startup

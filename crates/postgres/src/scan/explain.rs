@@ -181,16 +181,18 @@ unsafe fn show_copies(copies: &Copies, es: *mut pg_sys::ExplainState) {
         if !(*es).analyze {
             return;
         }
-        let Counts { clean, not_visible, not_copied } = copies.counts;
+        let Counts { clean, checked, not_visible, not_copied } = copies.counts;
         if (*es).format == pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             let loose = not_visible + not_copied;
             let why = match loose {
                 0 => String::new(),
                 _ => format!(" (not all-visible {not_visible}, not copied {not_copied})"),
             };
-            text(es, c"Blocks", &format!("from copies {clean}, from heap {loose}{why}"));
+            let looked = if checked == 0 { String::new() } else { format!(" (checked {checked})") };
+            text(es, c"Blocks", &format!("from copies {}{looked}, from heap {loose}{why}", clean + checked));
         } else {
             integer(es, c"Blocks from Copies", None, clean);
+            integer(es, c"Blocks Checked", None, checked);
             integer(es, c"Blocks not All-visible", None, not_visible);
             integer(es, c"Blocks not Copied", None, not_copied);
         }

@@ -12,8 +12,10 @@ use encodings::BlockCodecs;
 use pgrx::pg_sys::{self, Relation};
 use stripe::scan::{Located, RowsOut, Store, StripeInfo};
 use stripe::{StripeBytes, StripeReader};
-use vector::{Error, Result};
+use vector::{Error, Result, Values};
 
+use crate::columnstore::checked::Checked;
+use crate::host::error;
 use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::Tombstones;
@@ -26,8 +28,9 @@ use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 pub enum Out {
     /// Those that are dead to the snapshot.
     Dead(Tombstones),
-    /// Those that are read from the heap: ranges of row numbers, ascending.
-    Elsewhere(Vec<Range<u64>>),
+    /// Those that are read from the heap: ranges of row numbers, ascending; and those of checked blocks that
+    /// the snapshot does not see. The roots of rows are in the column at this place.
+    Elsewhere(Vec<Range<u64>>, Checked, usize),
 }
 
 /// Stripes of one relation.
@@ -112,6 +115,29 @@ impl OwnStripes {
     }
 }
 
+impl OwnStripes {
+    /// The roots of rows of the stripe at a position. They are in this column.
+    fn roots(&self, at: usize, rows: Range<u64>, column: usize) -> Vec<u16> {
+        let first_row = self.stripe(at).map_or(0, |stripe| stripe.first_row);
+        let read = || -> Result<Vec<u16>> {
+            let (open, bytes) = (self.open(at)?, self.bytes(at)?);
+            let wanted: Vec<u32> = rows.map(|row| (row - first_row) as u32).collect();
+            match open.reader.take(column, &wanted, &bytes, self.codecs())?.values {
+                Values::Int16(roots) => Ok(roots.into_iter().map(i16::cast_unsigned).collect()),
+                _ => Err(Error::corrupt("the places of rows are no numbers")),
+            }
+        };
+        read().unwrap_or_else(|problem| {
+            // SAFETY: the promise of `new`.
+            let rel = self.parts.first().map(|part| unsafe { Open::of(part.rel) });
+            match rel {
+                Some(rel) => error::raise_stripe(rel, first_row, problem),
+                None => error::raise_plain(problem),
+            }
+        })
+    }
+}
+
 /// The bytes of a stripe, or of several that lie side by side.
 pub enum Bytes<'a> {
     /// Of one.
@@ -174,10 +200,11 @@ impl Store for OwnStripes {
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
         match &mut *self.out.borrow_mut() {
             Out::Dead(dead) => dead.among(rows).iter().for_each(|&row| out.row(row)),
-            Out::Elsewhere(ranges) => {
+            Out::Elsewhere(ranges, checked, column) => {
                 let first = ranges.partition_point(|range| range.end <= rows.start);
                 let there = ranges.iter().skip(first).take_while(|range| range.start < rows.end);
                 there.for_each(|range| out.rows(range.clone()));
+                checked.tell(&rows, |at, rows| self.roots(at, rows, *column), out);
             }
         }
     }

@@ -17,6 +17,7 @@ use super::hot::Hot;
 use super::session_counts;
 use super::store::{Out, OwnStripes, Part};
 use crate::columnstore;
+use crate::columnstore::checked::Checked;
 use crate::columnstore::cover::{self, Counts};
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType};
@@ -244,7 +245,9 @@ impl TableScan {
             let cover = cover::take(&indexes, Open::of(self.rel), uses_copies);
             let parts = copies.indexes.iter().zip(cover.stripes);
             let parts = parts.map(|(&(index, _), stripes)| Part::new(index, stripes)).collect();
-            let stripes = stripes(parts, Out::Elsewhere(cover.elsewhere));
+            let checked = Checked::new(self.rel, self.snapshot, cover.checked);
+            let roots = copies.indexes.first().map_or(0, |(_, attributes)| attributes.len());
+            let stripes = stripes(parts, Out::Elsewhere(cover.elsewhere, checked, roots));
             if let Some(copies) = &mut self.copies {
                 copies.counts = cover.counts;
             }
