@@ -20,9 +20,12 @@ use pgrx::pg_sys::{
     Snapshot, TransactionId,
 };
 use stripe::scan::RowsOut;
+use stripe::{StripeBytes, StripeReader};
+use vector::{Error, Values};
 
 use crate::host::buffer;
 use crate::host::{guarded_run, heap_tuple};
+use crate::storage::file::codecs::ServerCodecs;
 use crate::storage::file::tid;
 
 /// A block whose rows are read from a copy if the snapshot sees them.
@@ -42,6 +45,26 @@ impl CheckedBlock {
     /// A block of which nothing is known yet.
     pub const fn new(rows: Range<u64>, block: BlockNumber, stripe: usize) -> Self {
         Self { rows, block, stripe, out: OnceCell::new() }
+    }
+}
+
+/// The roots of rows of a copy, by their positions. They are in this column.
+///
+/// # Errors
+/// `Corrupt` where stored bytes are bad, `InvalidInput` past the last row.
+pub fn roots(
+    reader: &StripeReader,
+    bytes: &dyn StripeBytes,
+    column: usize,
+    rows: Range<u64>,
+) -> vector::Result<Vec<u16>> {
+    let rows: Vec<u32> = rows.map(|row| u32::try_from(row).unwrap_or(u32::MAX)).collect();
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    match reader.take(column, &rows, bytes, &ServerCodecs)?.values {
+        Values::Int16(roots) => Ok(roots.into_iter().map(i16::cast_unsigned).collect()),
+        _ => Err(Error::corrupt("the places of rows are no numbers")),
     }
 }
 

@@ -12,9 +12,9 @@ use encodings::BlockCodecs;
 use pgrx::pg_sys::{self, Relation};
 use stripe::scan::{Located, RowsOut, Store, StripeInfo};
 use stripe::{StripeBytes, StripeReader};
-use vector::{Error, Result, Values};
+use vector::{Error, Result};
 
-use crate::columnstore::checked::Checked;
+use crate::columnstore::checked::{self, Checked};
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
@@ -121,11 +121,7 @@ impl OwnStripes {
         let first_row = self.stripe(at).map_or(0, |stripe| stripe.first_row);
         let read = || -> Result<Vec<u16>> {
             let (open, bytes) = (self.open(at)?, self.bytes(at)?);
-            let wanted: Vec<u32> = rows.map(|row| (row - first_row) as u32).collect();
-            match open.reader.take(column, &wanted, &bytes, self.codecs())?.values {
-                Values::Int16(roots) => Ok(roots.into_iter().map(i16::cast_unsigned).collect()),
-                _ => Err(Error::corrupt("the places of rows are no numbers")),
-            }
+            checked::roots(&open.reader, &bytes, column, rows.start - first_row..rows.end - first_row)
         };
         read().unwrap_or_else(|problem| {
             // SAFETY: the promise of `new`.
