@@ -61,12 +61,14 @@ def beside_a_writer(server, tell):
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    time.sleep(5)
-    beside = share(server, "t")
-    stop.set()
-    writer.join()
+    try:
+        time.sleep(3)
+        until("four fifths of the blocks are copied beside a writer", lambda: problems or share(server, "t") > 0.8)
+        beside = share(server, "t")
+    finally:
+        stop.set()
+        writer.join()
     assert not problems, problems
-    assert beside > 0.8, f"{beside} of the blocks are copied beside a writer"
     for setting in ("on", "off"):
         found = server.sql(f"SET enable_seqscan = off; SET colonnade.enable_columnstore_index = {setting}; SELECT count(*), sum(id) FROM t", "d")
         assert found == f"{written[0]}|{written[0] * (written[0] + 1) // 2}", f"{found} with copies {setting}"
@@ -165,15 +167,23 @@ def goes_on(server, _tell):
     server.sql("CREATE TABLE r (a int, filler text) WITH (autovacuum_enabled = off); ALTER TABLE r ALTER filler SET STORAGE PLAIN", "d")
     server.sql("CREATE INDEX r_copy ON r USING columnstore (a) WITH (refresh = off)", "d")
     server.sql("INSERT INTO r SELECT g, repeat('x', 5000) FROM generate_series(1, 4500) g", "d")
-    settle(server)
+
+    def all_visible():
+        server.sql("VACUUM (INDEX_CLEANUP ON) r", "d")
+        return server.sql("SELECT not_visible_blocks + checked_blocks FROM engine.columnstore_indexes WHERE index_name = 'r_copy'::regclass", "d") == "0"
+
+    until("VACUUM finds nothing that a snapshot may not see", all_visible)
     copied = "SELECT clean_blocks FROM engine.columnstore_indexes WHERE index_name = 'r_copy'::regclass"
     waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 55436 AND NOT granted AND mode = 'ShareLock'"
 
     def stopped_behind_one_region():
-        with held(server, "r_copy") as (gate, copier):
+        with held(server, "r_copy") as (gate, copier), server.session("d") as next_gate:
             until("the first region is reached", lambda: server.sql(waits, "d") == "1")
-            # The copier has its turn before the gate is closed again.
-            gate.run("SELECT pg_advisory_unlock(55436), pg_advisory_lock(55436)")
+            # It stands behind the copier: the gate is closed as soon as that has come through.
+            next_gate.send("SELECT pg_advisory_lock(55436)")
+            until("the next gate waits", lambda: server.sql(waits.replace("ShareLock", "ExclusiveLock"), "d") == "1")
+            gate.run("SELECT pg_advisory_unlock(55436)")
+            next_gate.wait()
             until("the second region is reached", lambda: server.sql(waits, "d") == "1")
             server.sql(f"SELECT pg_cancel_backend({copier.pid})", "d")
             try:
@@ -184,8 +194,7 @@ def goes_on(server, _tell):
     stopped_behind_one_region()
     assert int(server.sql(copied, "d")) == 2048, "the premise: one region is copied"
     server.sql("UPDATE r SET a = a WHERE a <= 100", "d")
-    settle(server)
-    server.sql("VACUUM (INDEX_CLEANUP ON) r", "d")
+    until("VACUUM has taken the old rows away", all_visible)
     before = int(server.sql(copied, "d"))
     assert before < 2048, "the premise: blocks of the first region have no copy"
     stopped_behind_one_region()
