@@ -102,8 +102,8 @@ class Levels(suite.Suite):
         kit.print_table((f"refresh {number}", "blocks without a copy", "checked", *(f"{e} s" for e in ENGINES)), table)
         return status
 
-    def session(self, name, schema, settings="", kind=race.Postgres):
-        return kind(name, self.server, suite.DATABASE, setup=f"SET search_path = {schema}; {settings}", timeout=self.timeout)
+    def session(self, name, schema, settings="", kind=None):
+        return (kind or race.Postgres)(name, self.server, suite.DATABASE, setup=f"SET search_path = {schema}; {settings}", timeout=self.timeout)
 
     def build(self, level):
         """Makes all indexes anew with one compression: seconds, bytes, and seconds and rows of lineitem."""

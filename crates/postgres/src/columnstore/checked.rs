@@ -8,6 +8,7 @@
 //!
 //! The order is snapshot, entry, page. After the look at the entry, VACUUM may take a dead row away, and its
 //! root may be given to a new row. The snapshot does not see that one: who inserted it had not committed.
+//! Rows that the transaction itself writes later are another matter (`is_urgent`).
 //!
 //! A page is looked at when rows of its block are first asked for, so blocks of pruned chunks cost nothing.
 //! Invariant: what was found of a block is kept, as a scan's snapshot always gives the same answer.
@@ -24,7 +25,7 @@ use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Values};
 
 use crate::host::buffer;
-use crate::host::{guarded_run, heap_tuple};
+use crate::host::{error, guarded_run, heap_tuple};
 use crate::storage::file::codecs::ServerCodecs;
 use crate::storage::file::tid;
 
@@ -95,29 +96,43 @@ impl Checked {
         Self { heap, snapshot, strategy, blocks }
     }
 
-    /// Tells `out` which of these rows the snapshot does not see. `roots` gives the roots of rows of the
-    /// stripe at a position.
-    pub fn tell(
-        &self,
-        rows: &Range<u64>,
-        roots: impl FnOnce(usize, Range<u64>) -> Vec<u16>,
-        out: &mut RowsOut,
-    ) {
+    /// Whether all pages have to be looked at before anything else happens in this transaction. A statement
+    /// of its own that still runs may write rows with a lower command id. The snapshot would see them
+    /// although they came after the look at the entries.
+    pub fn is_urgent(&self) -> bool {
+        // SAFETY: the promise of `new`.
+        !self.blocks.is_empty() && unsafe { (*self.snapshot).curcid > pg_sys::FirstCommandId }
+    }
+
+    /// The blocks that have some of these rows.
+    fn blocks_of(&self, rows: &Range<u64>) -> &[CheckedBlock] {
         let first = self.blocks.partition_point(|block| block.rows.end <= rows.start);
         let there = self.blocks.get(first..).unwrap_or(&[]);
-        let there = there.get(..there.partition_point(|block| block.rows.start < rows.end)).unwrap_or(&[]);
-        let mut unknown = there.iter().filter(|block| block.out.get().is_none());
-        if let Some(first) = unknown.next() {
-            let end = unknown.next_back().map_or(first.rows.end, |last| last.rows.end);
-            let all = roots(first.stripe, first.rows.start..end);
-            for block in there.iter().filter(|block| block.out.get().is_none()) {
-                let at = |row: u64| usize::try_from(row - first.rows.start).unwrap_or(usize::MAX);
-                let own = all.get(at(block.rows.start)..at(block.rows.end)).unwrap_or(&[]);
-                // SAFETY: the promise of `new`.
-                block.out.get_or_init(|| unsafe { self.unseen(block.block, own) });
-            }
+        there.get(..there.partition_point(|block| block.rows.start < rows.end)).unwrap_or(&[])
+    }
+
+    /// Looks at the pages of these rows, unless that was done before. `roots` gives the roots of rows of the
+    /// stripe at a position.
+    pub fn look(&self, rows: &Range<u64>, roots: impl FnOnce(usize, Range<u64>) -> Vec<u16>) {
+        let is_unknown = |block: &&CheckedBlock| block.out.get().is_none();
+        let there = self.blocks_of(rows);
+        let mut unknown = there.iter().filter(is_unknown);
+        let Some(first) = unknown.next() else { return };
+        let end = unknown.next_back().map_or(first.rows.end, |last| last.rows.end);
+        let all = roots(first.stripe, first.rows.start..end);
+        for block in there.iter().filter(is_unknown) {
+            let at = |row: u64| usize::try_from(row - first.rows.start).unwrap_or(usize::MAX);
+            let Some(own) = all.get(at(block.rows.start)..at(block.rows.end)) else {
+                error::internal("a copy has fewer places of rows than rows");
+            };
+            // SAFETY: the promise of `new`.
+            block.out.get_or_init(|| unsafe { self.unseen(block.block, own) });
         }
-        for block in there {
+    }
+
+    /// Tells `out` which of these rows the snapshot does not see. They were looked at.
+    pub fn tell(&self, rows: &Range<u64>, out: &mut RowsOut) {
+        for block in self.blocks_of(rows) {
             for &at in block.out.get().into_iter().flatten() {
                 out.row(block.rows.start + u64::from(at));
             }

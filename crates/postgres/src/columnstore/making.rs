@@ -50,8 +50,8 @@ impl<'a> Target<'a> {
         Self { index, attributes, place: unsafe { regions::ensure(index, region) } }
     }
 
-    /// Takes a free slot for these blocks, and sets their entries to pending, or to none where there is no
-    /// free slot. Returns the slot.
+    /// Takes a free slot for these blocks, and sets their entries to pending. Returns the slot. Where none is
+    /// free, the copy that counts for the fewest blocks gives way. None: all slots are pending.
     unsafe fn choose(&self, blocks: &[u16]) -> Option<u8> {
         let mut slot = None;
         // SAFETY: the caller's promise. The page is locked within `change` only.
@@ -59,7 +59,8 @@ impl<'a> Target<'a> {
             regions::change(self.index, self.place, |page| {
                 let entries = layout::entries_mut(page);
                 set_entries(entries, blocks, 0);
-                slot = (1..=SLOTS).find(|&slot| !layout::is_named(entries, slot));
+                let free = (1..=SLOTS).find(|&slot| !layout::is_named(entries, slot));
+                slot = free.or_else(|| give_way(entries));
                 set_entries(entries, blocks, slot.map_or(0, |slot| PENDING | slot));
             });
         }
@@ -67,7 +68,7 @@ impl<'a> Target<'a> {
     }
 
     /// Has entries that are still pending name the copy, where their block was copied. Returns how many.
-    unsafe fn publish(&self, slot: u8, made: &Slot, blocks: &[(u16, u16)]) -> u64 {
+    unsafe fn publish(&self, slot: u8, made: &Slot, blocks: &[(u16, u16)], looked_at: &[u16]) -> u64 {
         let mut taken = 0;
         // SAFETY: as `choose`.
         unsafe {
@@ -81,11 +82,25 @@ impl<'a> Target<'a> {
                         taken += 1;
                     }
                 }
-                entries.iter_mut().filter(|entry| **entry == PENDING | slot).for_each(|entry| *entry = 0);
+                // The next copy may have the same slot, if writers have set all entries of this one to none.
+                for &at in looked_at {
+                    if let Some(entry) = entries.get_mut(usize::from(at)).filter(|e| **e == PENDING | slot) {
+                        *entry = 0;
+                    }
+                }
             });
         }
         taken
     }
+}
+
+/// Sets the entries of the copy that counts for the fewest blocks to none. Returns its slot.
+fn give_way(entries: &mut [u8]) -> Option<u8> {
+    let pending = |slot: u8| entries.contains(&(PENDING | slot));
+    let counting = layout::counting_slots(entries).filter(|&(slot, _)| !pending(slot));
+    let (slot, _) = counting.min_by_key(|&(_, blocks)| blocks)?;
+    entries.iter_mut().filter(|entry| **entry == slot).for_each(|entry| *entry = 0);
+    Some(slot)
 }
 
 fn set_entries(entries: &mut [u8], blocks: &[u16], to: u8) {
@@ -100,6 +115,7 @@ fn set_entries(entries: &mut [u8], blocks: &[u16], to: u8) {
 pub struct Making<'a> {
     heap: Open<'a>,
     blocks: Vec<(u16, u16)>,
+    looked_at: Vec<u16>,
     rows: u32,
     parts: Vec<Part<'a>>,
 }
@@ -141,8 +157,9 @@ pub unsafe fn begin<'a, 'b>(
             Part { target: target.clone(), slot, columns, chunk_rows, encoding }
         });
         let parts = parts.collect();
-        let left = blocks.get(copied.looked_at..).unwrap_or(&[]);
-        Some((Making { heap, blocks: copied.blocks, rows: copied.rows, parts }, left))
+        let (looked_at, left) = blocks.split_at_checked(copied.looked_at).unwrap_or((blocks, &[]));
+        let looked_at = looked_at.to_vec();
+        Some((Making { heap, blocks: copied.blocks, looked_at, rows: copied.rows, parts }, left))
     }
 }
 
@@ -165,7 +182,7 @@ impl Making<'_> {
     /// # Safety
     /// As `begin`, with the same locks held since.
     pub unsafe fn finish(self) -> u64 {
-        let Self { heap, blocks, rows, parts } = self;
+        let Self { heap, blocks, looked_at, rows, parts } = self;
         // SAFETY: the caller's promise.
         unsafe {
             let made: Vec<(Target<'_>, u8, Slot)> = parts
@@ -177,7 +194,8 @@ impl Making<'_> {
                 })
                 .collect();
             stop::after(Step::Written);
-            let taken = made.iter().map(|(target, slot, made)| target.publish(*slot, made, &blocks));
+            let taken =
+                made.iter().map(|(target, slot, made)| target.publish(*slot, made, &blocks, &looked_at));
             taken.min().unwrap_or(0)
         }
     }
@@ -240,5 +258,22 @@ unsafe fn write(index: Open, heap: Open, blocks: &[(u16, u16)], encoded: Encoded
         };
         (slot.first_block, slot.block_count) = (run.first_block, run.block_count);
         slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PENDING, SLOTS, give_way};
+
+    #[test]
+    fn the_copy_of_the_fewest_blocks_gives_way() {
+        let mut entries: Vec<u8> = (1..=SLOTS).flat_map(|slot| [slot; 3]).collect();
+        if let Some(entry) = entries.get_mut(20) {
+            *entry = 1;
+        }
+        assert_eq!(give_way(&mut entries), Some(7));
+        assert_eq!(entries.iter().filter(|entry| **entry == 0).count(), 2);
+        let mut pending: Vec<u8> = (1..=SLOTS).map(|slot| PENDING | slot).collect();
+        assert_eq!(give_way(&mut pending), None);
     }
 }

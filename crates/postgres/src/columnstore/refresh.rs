@@ -32,7 +32,7 @@ pub struct Done {
     pub covered: u64,
     /// Blocks that were copied.
     pub copied: u64,
-    /// Blocks that have none now because not everybody sees all of their rows.
+    /// Blocks of which not everybody sees all rows now. They may have a copy.
     pub not_visible: u64,
 }
 
@@ -227,7 +227,7 @@ impl Refresh {
         if chosen.is_empty() || chosen.len() < self.fewest {
             return (done, false);
         }
-        if known.iter().any(is_worn) {
+        if known.iter().any(|region| is_worn(region, &visible)) {
             chosen = all_visible;
             done.covered = 0;
         }
@@ -274,9 +274,12 @@ pub unsafe fn try_refresh(table: Oid, index: Oid, refresh: &mut Refresh) -> Opti
 }
 
 /// Whether a region is better copied anew as a whole: most slots are used, or a quarter of the copied rows do
-/// not count.
-fn is_worn(region: &regions::Region) -> bool {
-    let used: Vec<(u8, u32)> = layout::counting_slots(region.entries()).collect();
+/// not count. Copies of which no block is all-visible cannot be replaced now.
+fn is_worn(region: &regions::Region, visible: &[bool]) -> bool {
+    let has_visible =
+        |slot: u8| region.entries().iter().zip(visible).any(|(&entry, &is)| is && entry == slot);
+    let used: Vec<(u8, u32)> =
+        layout::counting_slots(region.entries()).filter(|&(slot, _)| has_visible(slot)).collect();
     let copied: u32 = used.iter().map(|&(slot, _)| region.slot(slot).blocks).sum();
     let counted: u32 = used.iter().map(|&(_, blocks)| blocks).sum();
     used.len() >= MANY_SLOTS || copied.saturating_sub(counted) * 4 > copied

@@ -93,7 +93,15 @@ impl OwnStripes {
             }
             [] => {}
         }
-        Ok(Self { parts, beside, out: RefCell::new(out), ahead })
+        let made = Self { parts, beside, out: RefCell::new(out), ahead };
+        if let Out::Elsewhere(_, checked, column) = &*made.out.borrow()
+            && checked.is_urgent()
+        {
+            for stripe in (0..made.len()).filter_map(|at| made.stripe(at)) {
+                checked.look(&stripe.rows(), |at, rows| made.roots(at, rows, *column));
+            }
+        }
+        Ok(made)
     }
 
     /// How many stripes there are.
@@ -200,7 +208,8 @@ impl Store for OwnStripes {
                 let first = ranges.partition_point(|range| range.end <= rows.start);
                 let there = ranges.iter().skip(first).take_while(|range| range.start < rows.end);
                 there.for_each(|range| out.rows(range.clone()));
-                checked.tell(&rows, |at, rows| self.roots(at, rows, *column), out);
+                checked.look(&rows, |at, rows| self.roots(at, rows, *column));
+                checked.tell(&rows, out);
             }
         }
     }
