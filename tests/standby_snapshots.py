@@ -106,6 +106,7 @@ def check_looked_up(server, standby, checks):
         checks.say("and after one more change", found(there) == ["0 0", "4 1", "0 0", "3 1", "0 0"])
 
 
+# A row's indexed expression waits while somebody has the advisory lock 7.
 LATE = """
 CREATE TABLE late (id int, filler text) USING colcompress;
 CREATE FUNCTION waits(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
@@ -118,6 +119,8 @@ SET colonnade.stripe_threshold_rows = 100000;
 INSERT INTO late SELECT g, repeat('x', 500) FROM generate_series(1, 100) g;
 CREATE INDEX ON late (waits(id));
 """
+
+
 def check_verified(server, standby, checks):
     """engine.verify waits on a standby for a row's indexed expression, after it has read the index. Meanwhile
     VACUUM takes away the entries that it has read and their rows, and a stripe takes the rows' pages."""

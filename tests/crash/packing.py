@@ -3,9 +3,9 @@ read all the while: every batch of rows is there whole with the changes made to 
 table, by its index, and on the standby, also once that is promoted.
 
 Batches of every size are inserted, changed and deleted, each together with its line in an ordinary table;
-some transactions roll back. The worker packs at once what it may. A reader at REPEATABLE READ asks twice, on
-either server. The program also fails if it proves nothing: no stripe came to lie on pages that rows had left,
-or the file never became shorter.
+some transactions roll back. A session vacuums, and the worker packs at once what it may. A reader at
+REPEATABLE READ asks twice, on either server. The program also fails if it proves nothing: no stripe came to
+lie on pages that rows had left, or the file never became shorter.
 """
 
 import os

@@ -1,10 +1,10 @@
 //! Rows of copies of blocks that not everybody sees whole.
 //!
 //! An entry that names a copy tells two things, whatever the block's bit in the visibility map says. No row
-//! has come to the block since under a place that indexes know (a *root*). And each version of a row has the
-//! values that the copy has. In both cases the index would have been told. So one question is open for such
-//! a *checked* block: which of the copy's rows the snapshot sees. Its heap page answers it for each root. No
-//! value is taken from the page.
+//! has come to the block since under a line pointer that indexes know (a *root*). And each version of a row
+//! has the values that the copy has. The index is told of both kinds of change, and would name no copy then.
+//! So one question is open for such a *checked* block: which of the copy's rows the snapshot sees. Its heap
+//! page answers it for each root. No value is taken from the page.
 //!
 //! The order is snapshot, entry, page. After the look at the entry, VACUUM may take a dead row away, and its
 //! root may be given to a new row. The snapshot does not see that one: who inserted it had not committed.
@@ -24,8 +24,7 @@ use stripe::scan::RowsOut;
 use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Values};
 
-use crate::host::buffer;
-use crate::host::{error, guarded_run, heap_tuple};
+use crate::host::{buffer, error, guarded_run, heap_tuple};
 use crate::storage::file::codecs::ServerCodecs;
 use crate::storage::file::tid;
 
@@ -96,9 +95,9 @@ impl Checked {
         Self { heap, snapshot, strategy, blocks }
     }
 
-    /// Whether all pages have to be looked at before anything else happens in this transaction. A statement
-    /// of its own that still runs may write rows with a lower command id. The snapshot would see them
-    /// although they came after the look at the entries.
+    /// Whether all pages have to be looked at before the transaction does anything else. A statement of its
+    /// own that is still running may write rows with a lower command id than the snapshot's. The snapshot
+    /// sees them, although they come after the look at the entries.
     pub fn is_urgent(&self) -> bool {
         // SAFETY: the promise of `new`.
         !self.blocks.is_empty() && unsafe { (*self.snapshot).curcid > pg_sys::FirstCommandId }
@@ -153,7 +152,7 @@ impl Checked {
 ///
 /// # Safety
 /// The heap is open and locked and has the block, and the snapshot is registered.
-pub unsafe fn see(
+unsafe fn see(
     heap: Relation,
     block: BlockNumber,
     snapshot: Snapshot,
@@ -169,13 +168,8 @@ pub unsafe fn see(
             guarded_run::LockBuffer(buf, pg_sys::BUFFER_LOCK_SHARE as i32);
             let page = buffer::page(buf);
             for (&root, seen) in roots.iter().zip(seen.iter_mut()) {
-                *seen = is_plainly_seen(page, root, snapshot).unwrap_or_else(|| {
-                    let mut at: ItemPointerData = tid::tid(block, root);
-                    let mut row = HeapTupleData::default();
-                    let (at, row) = (&raw mut at, &raw mut row);
-                    let dead = std::ptr::null_mut();
-                    guarded_run::heap_hot_search_buffer(at, heap, buf, snapshot, row, dead, true)
-                });
+                let plainly = is_plainly_seen(page, root, snapshot);
+                *seen = plainly.unwrap_or_else(|| leads_to(heap, (block, buf), root, snapshot).is_some());
             }
             guarded_run::LockBuffer(buf, pg_sys::BUFFER_LOCK_UNLOCK as i32);
             guarded_run::ReleaseBuffer(buf);
@@ -199,21 +193,34 @@ pub unsafe fn rows_seen(
         guarded_run::together(|| {
             let mut found = 0;
             for root in 1..=pg_sys::PageGetMaxOffsetNumber(buffer::page(buf)) {
-                let mut at: ItemPointerData = tid::tid(block, root);
-                let mut row = HeapTupleData::default();
-                let (to, row) = (&raw mut at, &raw mut row);
-                let dead = std::ptr::null_mut();
                 // Line pointers that no index knows lead nowhere.
-                if guarded_run::heap_hot_search_buffer(to, heap, buf, snapshot, row, dead, true)
-                    && let Some(place) = places.get_mut(found)
-                {
-                    *place = (root, at.ip_posid);
+                let to = leads_to(heap, (block, buf), root, snapshot);
+                if let (Some(to), Some(place)) = (to, places.get_mut(found)) {
+                    *place = (root, to);
                     found += 1;
                 }
             }
             found
         })
     }
+}
+
+/// Where on the page the row lies that a root leads to, if the snapshot sees one. Under a guard.
+///
+/// # Safety
+/// As `rows_seen`.
+unsafe fn leads_to(
+    heap: Relation,
+    (block, buf): (BlockNumber, Buffer),
+    root: u16,
+    snapshot: Snapshot,
+) -> Option<u16> {
+    let mut at: ItemPointerData = tid::tid(block, root);
+    let mut row = HeapTupleData::default();
+    let (to, row, dead) = (&raw mut at, &raw mut row, std::ptr::null_mut());
+    // SAFETY: the caller's promise. The server sets the place in `at`.
+    let found = unsafe { guarded_run::heap_hot_search_buffer(to, heap, buf, snapshot, row, dead, true) };
+    found.then_some(at.ip_posid)
 }
 
 /// What the line pointer and the header of a root's row tell already. None: the server has to judge.

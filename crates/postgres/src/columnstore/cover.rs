@@ -120,7 +120,7 @@ impl Cover {
 
     /// Judges the blocks of a region, as it is in each index; `known` is empty where it is not in all.
     fn judge(&mut self, indexes: &[Open], here: Range<BlockNumber>, visible: &[bool], known: &[Region]) {
-        let (slots, used) = copied(indexes, &vec![true; visible.len()], known);
+        let (slots, used) = copied(indexes, visible.len(), known);
         for ((block, &visible), &slots) in here.clone().zip(visible).zip(&slots) {
             let counts = &mut self.counts;
             let count = match (slots != 0, visible) {
@@ -151,9 +151,9 @@ impl Cover {
             }
             let stripe = self.stripes.first().map_or(0, |stripes| stripes.len().saturating_sub(1));
             let list = read_tail(index, known.storage_id, &slot, slot.tail().1);
-            for (rows, block) in rows_of_blocks(&list, slot.first_row()) {
-                if rows.is_empty() {
-                } else if slots.get(usize::from(block)) == Some(&named) {
+            let listed = rows_of_blocks(&list, slot.first_row());
+            for (rows, block) in listed.filter(|(rows, _)| !rows.is_empty()) {
+                if slots.get(usize::from(block)) == Some(&named) {
                     if is_checked(usize::from(block)) {
                         let block = here.start + u32::from(block);
                         self.checked.push(CheckedBlock::new(rows, block, stripe));
@@ -169,10 +169,10 @@ impl Cover {
     }
 }
 
-/// The slots of each of the `wanted` blocks that has copies, and each combination of slots with the number of
-/// its blocks. A region is given as it is in each index; `known` is empty where it is not in all.
-pub fn copied(indexes: &[Open], wanted: &[bool], known: &[Region]) -> (Vec<Slots>, Vec<(Slots, u32)>) {
-    let mut slots = slots_of_blocks(wanted, known);
+/// The slots of each of the first `blocks` blocks of a region, and each combination of slots with the number
+/// of its blocks. The region is given as it is in each index; `known` is empty where it is not in all.
+pub fn copied(indexes: &[Open], blocks: usize, known: &[Region]) -> (Vec<Slots>, Vec<(Slots, u32)>) {
+    let mut slots = slots_of_blocks(blocks, known);
     let mut used = used_slots(&slots);
     if known.len() > 1 {
         keep_side_by_side(indexes, known, &mut used);
@@ -183,12 +183,11 @@ pub fn copied(indexes: &[Open], wanted: &[bool], known: &[Region]) -> (Vec<Slots
 }
 
 /// The slots of each block that all indexes have a copy of.
-fn slots_of_blocks(wanted: &[bool], known: &[Region]) -> Vec<Slots> {
-    let mut slots: Vec<Slots> = vec![0; wanted.len()];
+fn slots_of_blocks(blocks: usize, known: &[Region]) -> Vec<Slots> {
+    let mut slots: Vec<Slots> = vec![0; blocks];
     for (index, region) in known.iter().enumerate() {
-        let of_block = slots.iter_mut().zip(wanted).zip(region.entries());
-        for ((slots, &wanted), &entry) in of_block {
-            let has_copy = wanted && (1..=SLOTS).contains(&entry) && (index == 0 || *slots != 0);
+        for (slots, &entry) in slots.iter_mut().zip(region.entries()) {
+            let has_copy = (1..=SLOTS).contains(&entry) && (index == 0 || *slots != 0);
             *slots = if has_copy { *slots | Slots::from(entry) << (4 * index) } else { 0 };
         }
     }

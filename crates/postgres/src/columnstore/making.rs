@@ -24,8 +24,8 @@ use vector::Vector;
 use super::layout::{self, LISTED, PENDING, REGION_BLOCKS, SLOTS, Slot};
 use super::stop::{self, Step};
 use super::{access_method, copy, options, regions, space};
+use crate::host::memory;
 use crate::host::relation::Open;
-use crate::host::{error, memory};
 use crate::storage::encoding;
 use crate::storage::file::pages::{self, PageOwner};
 
@@ -68,6 +68,7 @@ impl<'a> Target<'a> {
     }
 
     /// Has entries that are still pending name the copy, where their block was copied. Returns how many.
+    /// Those of other blocks that were looked at come to name none.
     unsafe fn publish(&self, slot: u8, made: &Slot, blocks: &[(u16, u16)], looked_at: &[u16]) -> u64 {
         let mut taken = 0;
         // SAFETY: as `choose`.
@@ -114,20 +115,22 @@ fn set_entries(entries: &mut [u8], blocks: &[u16], to: u8) {
 /// A copy that was begun: its rows are taken, and its stripes are being encoded.
 pub struct Making<'a> {
     heap: Open<'a>,
+    /// The blocks that were copied, with the number of their rows.
     blocks: Vec<(u16, u16)>,
+    /// These, and those that were not all-visible.
     looked_at: Vec<u16>,
     rows: u32,
     parts: Vec<Part<'a>>,
 }
 
-/// The copy in one index.
+/// What a copy is in one index.
 struct Part<'a> {
     target: Target<'a>,
     slot: u8,
     columns: Arc<Vec<Vector>>,
-    chunk_rows: u32,
-    /// The worker that encodes it, if there is one.
-    encoding: Option<Background<EncodedStripe>>,
+    options: StripeOptions<'static>,
+    /// What encodes it, if that is not left to `finish`.
+    worker: Option<Background<EncodedStripe>>,
 }
 
 /// Begins a copy of as many of these blocks as fit. Returns it and the blocks that are left. None: in one of
@@ -141,8 +144,8 @@ pub unsafe fn begin<'a, 'b>(
     region: u32,
     blocks: &'b [u16],
 ) -> Option<(Making<'a>, &'b [u16])> {
-    // SAFETY: the caller's promise. Entries that stay pending where another index has no free slot are used
-    // by nobody.
+    // SAFETY: the caller's promise. Where another index has no free slot, entries stay pending. Nobody reads
+    // such a block from a copy, and the next refresh chooses it anew.
     unsafe {
         let slots: Option<Vec<u8>> = targets.iter().map(|target| target.choose(blocks)).collect();
         let slots = slots?;
@@ -153,26 +156,13 @@ pub unsafe fn begin<'a, 'b>(
         let parts = targets.iter().zip(slots).map(|(target, slot)| {
             let columns = own_columns(target, &attributes, &copied);
             let options = StripeOptions { chunk_rows, ..options::stripe_options(target.index) };
-            let encoding = encoding::start(copied.rows as usize, copied.bytes, &columns, &options);
-            Part { target: target.clone(), slot, columns, chunk_rows, encoding }
+            let worker = encoding::start(copied.rows as usize, copied.bytes, &columns, &options);
+            Part { target: target.clone(), slot, columns, options, worker }
         });
         let parts = parts.collect();
         let (looked_at, left) = blocks.split_at_checked(copied.looked_at).unwrap_or((blocks, &[]));
         let looked_at = looked_at.to_vec();
         Some((Making { heap, blocks: copied.blocks, looked_at, rows: copied.rows, parts }, left))
-    }
-}
-
-impl Part<'_> {
-    /// The stripe, once the worker has made it, or made here.
-    fn encode(&mut self, rows: u32) -> EncodedStripe {
-        if let Some(encoding) = self.encoding.take() {
-            return encoding::finish(encoding);
-        }
-        let chunk_rows = self.chunk_rows;
-        let options = StripeOptions { chunk_rows, ..options::stripe_options(self.target.index) };
-        let encoded = stripe::write_stripe(rows, &self.columns, &options);
-        encoded.unwrap_or_else(|problem| error::raise_plain(problem))
     }
 }
 
@@ -187,10 +177,10 @@ impl Making<'_> {
         unsafe {
             let made: Vec<(Target<'_>, u8, Slot)> = parts
                 .into_iter()
-                .map(|mut part| {
-                    let encoded = part.encode(rows);
-                    let made = write(part.target.index, heap, &blocks, encoded);
-                    (part.target, part.slot, made)
+                .map(|Part { target, slot, columns, options, worker }| {
+                    let encoded = encoding::finish(worker, rows, &columns, options);
+                    let made = write(target.index, heap, &blocks, encoded);
+                    (target, slot, made)
                 })
                 .collect();
             stop::after(Step::Written);

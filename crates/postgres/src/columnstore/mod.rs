@@ -21,7 +21,7 @@
 //!
 //! Invariants: an entry of the map names a copy only while the copy has all rows of the block that a snapshot
 //! can see, with the values of all their versions. Whoever adds a row sets the entry to none before anybody
-//! can see it. Whoever takes one away does so before its line pointer is used again. The bytes of a copy
+//! else can see it. Whoever takes one away does so before its line pointer is used again. The bytes of a copy
 //! never change.
 
 mod access_method;

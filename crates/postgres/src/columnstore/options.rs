@@ -10,7 +10,6 @@ use stripe::StripeOptions;
 
 use crate::compat;
 use crate::host::relation::Open;
-use crate::storage::encoding;
 use crate::storage::file::codecs::ServerCodecs;
 
 const COMPRESSION: &CStr = c"compression_type";
@@ -109,7 +108,6 @@ pub fn stripe_options(index: Open) -> StripeOptions<'static> {
             .map_or(Codec::None, |(_, codec)| *codec),
         level,
         codecs: &ServerCodecs,
-        check: &encoding::look_for_interrupts,
         ..StripeOptions::default()
     }
 }

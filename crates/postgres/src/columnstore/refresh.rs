@@ -217,7 +217,7 @@ impl Refresh {
         }
         let known: Option<Vec<_>> = indexes.iter().map(|&index| regions::load(index, region)).collect();
         let known = known.unwrap_or_default();
-        let (slots, _) = cover::copied(indexes, &visible, &known);
+        let (slots, _) = cover::copied(indexes, visible.len(), &known);
         let all_visible: Vec<u16> =
             (0..).zip(&visible).filter(|(_, visible)| **visible).map(|(at, _)| at).collect();
         let has_copy = |&at: &u16| slots.get(usize::from(at)).is_some_and(|&slots| slots != 0);

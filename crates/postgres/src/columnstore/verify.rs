@@ -53,6 +53,8 @@ pub unsafe extern "C-unwind" fn colonnade_columnstore_verify(call: FunctionCallI
 /// Both are open and locked, and a snapshot is active.
 unsafe fn check(index: Open, heap: Open, tell: &mut dyn FnMut(u32, String)) {
     let blocks = heap.block_count();
+    // SAFETY: the caller's promise.
+    let seen = Take::Seen(unsafe { pg_sys::GetActiveSnapshot() });
     for region in 0..blocks.div_ceil(REGION_BLOCKS) {
         pgrx::check_for_interrupts!();
         let first = region * REGION_BLOCKS;
@@ -66,8 +68,7 @@ unsafe fn check(index: Open, heap: Open, tell: &mut dyn FnMut(u32, String)) {
                 for ((at, &is_visible), _) in here.filter(|(_, entry)| **entry == number) {
                     if is_visible { &mut clean } else { &mut checked }.push(at);
                 }
-                let snapshot = Take::Seen(pg_sys::GetActiveSnapshot());
-                for (blocks, take) in [(&clean, Take::AllVisible), (&checked, snapshot)] {
+                for (blocks, take) in [(&clean, Take::AllVisible), (&checked, seen)] {
                     if !blocks.is_empty() {
                         check_copy(index, heap, (region, number), &known, (blocks, take), tell);
                     }

@@ -28,9 +28,15 @@ use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 pub enum Out {
     /// Those that are dead to the snapshot.
     Dead(Tombstones),
-    /// Those that are read from the heap: ranges of row numbers, ascending; and those of checked blocks that
-    /// the snapshot does not see. The roots of rows are in the column at this place.
-    Elsewhere(Vec<Range<u64>>, Checked, usize),
+    /// Those of copies that are not to be read there.
+    OfCopies {
+        /// Those that are read from the heap: ranges of row numbers, ascending.
+        elsewhere: Vec<Range<u64>>,
+        /// Blocks of which the snapshot may not see all rows.
+        checked: Checked,
+        /// The column of the copies that has the roots of rows.
+        roots: usize,
+    },
 }
 
 /// Stripes of one relation.
@@ -94,11 +100,11 @@ impl OwnStripes {
             [] => {}
         }
         let made = Self { parts, beside, out: RefCell::new(out), ahead };
-        if let Out::Elsewhere(_, checked, column) = &*made.out.borrow()
+        if let Out::OfCopies { checked, roots, .. } = &*made.out.borrow()
             && checked.is_urgent()
         {
             for stripe in (0..made.len()).filter_map(|at| made.stripe(at)) {
-                checked.look(&stripe.rows(), |at, rows| made.roots(at, rows, *column));
+                checked.look(&stripe.rows(), |at, rows| made.roots(at, rows, *roots));
             }
         }
         Ok(made)
@@ -121,9 +127,7 @@ impl OwnStripes {
         }
         Ok(found)
     }
-}
 
-impl OwnStripes {
     /// The roots of rows of the stripe at a position. They are in this column.
     fn roots(&self, at: usize, rows: Range<u64>, column: usize) -> Vec<u16> {
         let first_row = self.stripe(at).map_or(0, |stripe| stripe.first_row);
@@ -204,11 +208,11 @@ impl Store for OwnStripes {
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
         match &mut *self.out.borrow_mut() {
             Out::Dead(dead) => dead.among(rows).iter().for_each(|&row| out.row(row)),
-            Out::Elsewhere(ranges, checked, column) => {
-                let first = ranges.partition_point(|range| range.end <= rows.start);
-                let there = ranges.iter().skip(first).take_while(|range| range.start < rows.end);
+            Out::OfCopies { elsewhere, checked, roots } => {
+                let first = elsewhere.partition_point(|range| range.end <= rows.start);
+                let there = elsewhere.iter().skip(first).take_while(|range| range.start < rows.end);
                 there.for_each(|range| out.rows(range.clone()));
-                checked.look(&rows, |at, rows| self.roots(at, rows, *column));
+                checked.look(&rows, |at, rows| self.roots(at, rows, *roots));
                 checked.tell(&rows, out);
             }
         }

@@ -247,7 +247,7 @@ impl TableScan {
             let parts = parts.map(|(&(index, _), stripes)| Part::new(index, stripes)).collect();
             let checked = Checked::new(self.rel, self.snapshot, cover.checked);
             let roots = copies.indexes.first().map_or(0, |(_, attributes)| attributes.len());
-            let stripes = stripes(parts, Out::Elsewhere(cover.elsewhere, checked, roots));
+            let stripes = stripes(parts, Out::OfCopies { elsewhere: cover.elsewhere, checked, roots });
             if let Some(copies) = &mut self.copies {
                 copies.counts = cover.counts;
             }

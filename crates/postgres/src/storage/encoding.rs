@@ -1,7 +1,7 @@
 //! A stripe that a worker encodes while the backend goes on with the next rows.
 //!
-//! Used by bulk loads (`pending_rows`) and for copies of columnstore indexes. Whoever has the rows keeps them
-//! for the case that no worker is worth while or to be had, and encodes them itself then.
+//! Used by bulk loads (`pending_rows`) and for copies of columnstore indexes. The backend encodes rows itself
+//! where a worker is not worth while, or none is to be had. So whoever has the rows keeps them until then.
 
 use std::sync::Arc;
 
@@ -44,14 +44,28 @@ pub fn start(
     })
 }
 
-/// What the worker has made. Waits for it; an error of the worker's becomes an ERROR.
-pub fn finish(encoding: Background<EncodedStripe>) -> EncodedStripe {
-    encoding.wait(&look_for_interrupts).unwrap_or_else(|problem| error::raise_plain(problem))
+/// The encoded rows: what the worker makes, which is waited for, or made here where there is none. Errors
+/// become ERRORs.
+pub fn finish(
+    worker: Option<Background<EncodedStripe>>,
+    rows: u32,
+    columns: &[Vector],
+    options: StripeOptions<'_>,
+) -> EncodedStripe {
+    let made = match worker {
+        Some(worker) => worker.wait(&look_for_interrupts),
+        None => {
+            expect_memory(columns);
+            let options = StripeOptions { check: &look_for_interrupts, ..options };
+            stripe::write_stripe(rows, columns, &options)
+        }
+    };
+    made.unwrap_or_else(|problem| error::raise_plain(problem))
 }
 
 /// Raises "out of memory" if there is less memory than encoding these columns takes. While encodings are
 /// tried, each value is in its chunk, the chunk in its column and the column in the stripe.
-pub fn expect_memory(columns: &[Vector]) {
+fn expect_memory(columns: &[Vector]) {
     let bytes_of = |column: &Vector| match &column.values {
         Values::Bytes(views) => views.total_bytes(),
         _ => 0,
@@ -61,7 +75,7 @@ pub fn expect_memory(columns: &[Vector]) {
 
 /// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but
 /// memory and perhaps a thread that ends with it.
-pub fn look_for_interrupts() -> Result<()> {
+fn look_for_interrupts() -> Result<()> {
     pgrx::check_for_interrupts!();
     Ok(())
 }

@@ -312,8 +312,8 @@ struct Walk<'a> {
     keyed: bool,
     next_row: u64,
     blocks: u32,
-    /// How far a standby had replayed the log before the index was read; on a primary, no end. What a page
-    /// lost later may have left the index later, too.
+    /// How far a standby had replayed the log before the index was read. A page that is newer says nothing of
+    /// the entries: they may be gone, too. On a primary, which is locked against VACUUM, no page is newer.
     read_from: pg_sys::XLogRecPtr,
 }
 
@@ -429,7 +429,7 @@ impl<'a> Walk<'a> {
                 .collect();
             let changed = pg_sys::BufferGetLSNAtomic(buf);
             buffer::unlock_release(buf);
-            // VACUUM has taken the entries away, then the rows, and a stripe may have taken the page.
+            // Replay may have taken the entries away, then the rows, and have put a stripe on the page.
             if changed > self.read_from {
                 return;
             }

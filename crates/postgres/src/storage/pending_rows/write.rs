@@ -38,10 +38,9 @@ pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut ClosedRows, command: C
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: the lock is promised.
     unsafe {
-        let entry = match stripe.encoding.take().map(encoding::finish) {
-            None => write_pages(rel, rows, &stripe.columns, stripe.first_row),
-            Some(encoded) => put_pages(rel, encoded, stripe.first_row),
-        };
+        let worker = stripe.encoding.take();
+        let encoded = encoding::finish(worker, rows, &stripe.columns, stripe_options(rel));
+        let entry = put_pages(rel, encoded, stripe.first_row);
         directory::complete(&sort_marks::put(rel, entry, &stripe.marks), command, age);
     }
 }
@@ -60,12 +59,8 @@ pub unsafe fn write_pages(
 ) -> StripeEntry {
     // SAFETY: the lock is promised.
     unsafe {
-        encoding::expect_memory(columns);
-        let how = StripeOptions { check: &encoding::look_for_interrupts, ..stripe_options(rel) };
-        match stripe::write_stripe(row_count, columns, &how) {
-            Ok(encoded) => put_pages(rel, encoded, first_row),
-            Err(problem) => error::raise_plain(problem),
-        }
+        let encoded = encoding::finish(None, row_count, columns, stripe_options(rel));
+        put_pages(rel, encoded, first_row)
     }
 }
 
