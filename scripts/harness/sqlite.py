@@ -50,6 +50,13 @@ class Connection:
                 text = text.removeprefix(name)
             raise SqlError(text) from None
 
+    def function(self, name, count, body):
+        """Makes a function of SQL from one of Python with this many arguments."""
+        if HOST == "apsw":
+            self.db.create_scalar_function(name, body, count)
+        else:
+            self.db.create_function(name, count, body)
+
     def many(self, statement, rows):
         """Runs a statement once for each row of values."""
         try:

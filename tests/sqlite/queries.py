@@ -398,6 +398,27 @@ def main():
         assert second.sql("SELECT total FROM by_k WHERE k = 1") == [(4.0,)]
         second.sql("DROP TABLE by_k")
         second.close()
+    with CHECKS.part("a query is interrupted at each step of SQLite's below it", (AssertionError, SqlError)), tempfile.TemporaryDirectory(prefix="colonnade-sqlite-") as folder:
+        first = Connection(f"{folder}/stops.db")
+        first.sql("CREATE VIRTUAL TABLE s USING columnar(k INTEGER, v INTEGER, stripe_rows=1000, chunk_rows=1000)")
+        first.sql(f"{NUMBERS.format(count=3000)} INSERT INTO s SELECT i % 7, i FROM n")
+        first.close()
+        query, interrupted, steps = "SELECT c1 FROM columnar_query('SELECT sum(v) FROM s WHERE k = 3')", 0, [0]
+        for stop in range(1, 2000):
+            # The rows are asked for again by the same connection: an error leaves nothing in the way.
+            again = Connection(f"{folder}/stops.db")
+            steps[0] = 0
+            again.db.set_progress_handler(lambda: steps.append(steps.pop() + 1) or steps[0] == stop, 1)
+            error = again.error(query)
+            ended = steps[0] < stop
+            again.db.set_progress_handler(None, 1)
+            interrupted += error is not None
+            assert error in (None, "interrupted"), f"step {stop}: {error}"
+            assert again.value(query) == 643929, stop
+            again.close()
+            if ended:
+                break
+        assert ended and interrupted > 50, interrupted
     with CHECKS.part("explain", (AssertionError, SqlError)):
         lines = "\n".join(row[0] for row in columnar.sql("SELECT plan FROM columnar_explain('SELECT k, count(*) FROM t WHERE id < ? GROUP BY k', 100)"))
         for expected in ("Aggregate", "Scan t (rows=", "Conditions: id < 100", "Stripes: read ", " ms"):

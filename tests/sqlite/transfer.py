@@ -181,9 +181,6 @@ def all_rows():
 
 
 def cut_short():
-    def function(on, name, body):
-        return on.db.create_scalar_function(name, body, 2) if HOST == "apsw" else on.db.create_function(name, 2, body)
-
     def is_open(on):
         return on.db.in_transaction
     for in_transaction in (False, True):
@@ -192,7 +189,7 @@ def cut_short():
             on = Connection(f"{place}/a.db")
             on.sql("CREATE VIRTUAL TABLE t USING columnar(a, b)")
             on.sql("CREATE TABLE p(a, b)")
-            function(on, "stop", lambda rows, share: on.db.interrupt())
+            on.function("stop", 2, lambda rows, share: on.db.interrupt())
             for table in ("t", "p", "made"):
                 if in_transaction:
                     on.sql("BEGIN")
@@ -252,15 +249,14 @@ def progress():
     with CHECKS.part("a function is told how far it is, and may end it"), folder() as place:
         on = Connection()
         told = []
-        function = on.db.create_scalar_function if HOST == "apsw" else lambda name, body, arguments: on.db.create_function(name, arguments, body)
-        function("tell", lambda rows, share: told.append((rows, share)), 2)
+        on.function("tell", 2, lambda rows, share: told.append((rows, share)))
         (place / "a.csv").write_text("a,b\n" + "".join(f"{i},text {i}\n" for i in range(400_000)))
         on.value("SELECT columnar_import('a', ?, 'progress=tell')", (f"{place}/a.csv",))
         assert told[-1] == (400_000, 1.0) and told == sorted(told) and all(0 < share <= 1 for _, share in told), told
         told.clear()
         on.value("SELECT columnar_export('a', ?, 'progress=tell')", (f"{place}/b.parquet",))
         assert told[-1] == (400_000, 1.0)
-        function("refuse", lambda rows, share: 1 // 0, 2)
+        on.function("refuse", 2, lambda rows, share: 1 // 0)
         try:
             on.sql("SELECT columnar_import('b', ?, 'progress=refuse')", (f"{place}/a.csv",))
             raise AssertionError("the import went on")

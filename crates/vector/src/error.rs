@@ -57,6 +57,14 @@ pub enum Error {
     /// A host function that was called back (block codec, page read) failed.
     #[error("host: {0}")]
     Host(String),
+    /// The host's own error, on its way back to the host.
+    #[error("{message}")]
+    Hosts {
+        /// The host's number for it.
+        code: i32,
+        /// The host's words.
+        message: String,
+    },
 }
 
 impl Error {
