@@ -48,7 +48,7 @@ impl CheckedBlock {
     }
 }
 
-/// The roots of rows of a copy, by their positions. They are in this column.
+/// The roots of rows of a copy, by their positions, which ascend. They are in this column.
 ///
 /// # Errors
 /// `Corrupt` where stored bytes are bad, `InvalidInput` past the last row.
@@ -56,7 +56,7 @@ pub fn roots(
     reader: &StripeReader,
     bytes: &dyn StripeBytes,
     column: usize,
-    rows: Range<u64>,
+    rows: impl Iterator<Item = u64>,
 ) -> vector::Result<Vec<u16>> {
     let rows: Vec<u32> = rows.map(|row| u32::try_from(row).unwrap_or(u32::MAX)).collect();
     if rows.is_empty() {
@@ -110,20 +110,20 @@ impl Checked {
         there.get(..there.partition_point(|block| block.rows.start < rows.end)).unwrap_or(&[])
     }
 
-    /// Looks at the pages of these rows, unless that was done before. `roots` gives the roots of rows of the
-    /// stripe at a position.
-    pub fn look(&self, rows: &Range<u64>, roots: impl FnOnce(usize, Range<u64>) -> Vec<u16>) {
-        let is_unknown = |block: &&CheckedBlock| block.out.get().is_none();
-        let there = self.blocks_of(rows);
-        let mut unknown = there.iter().filter(is_unknown);
-        let Some(first) = unknown.next() else { return };
-        let end = unknown.next_back().map_or(first.rows.end, |last| last.rows.end);
-        let all = roots(first.stripe, first.rows.start..end);
-        for block in there.iter().filter(is_unknown) {
-            let at = |row: u64| usize::try_from(row - first.rows.start).unwrap_or(usize::MAX);
-            let Some(own) = all.get(at(block.rows.start)..at(block.rows.end)) else {
+    /// Looks at the pages of these rows, unless that was done before. `roots` gives the roots of ranges of
+    /// rows, one after the other, of the stripe at a position.
+    pub fn look(&self, rows: &Range<u64>, roots: impl FnOnce(usize, &[Range<u64>]) -> Vec<u16>) {
+        let unknown: Vec<_> = self.blocks_of(rows).iter().filter(|block| block.out.get().is_none()).collect();
+        let Some(first) = unknown.first() else { return };
+        let ranges: Vec<_> = unknown.iter().map(|block| block.rows.clone()).collect();
+        let all = roots(first.stripe, &ranges);
+        let mut rest = all.as_slice();
+        for block in unknown {
+            let count = usize::try_from(block.rows.end - block.rows.start).unwrap_or(usize::MAX);
+            let Some((own, after)) = rest.split_at_checked(count) else {
                 error::internal("a copy has fewer places of rows than rows");
             };
+            rest = after;
             // SAFETY: the promise of `new`.
             block.out.get_or_init(|| unsafe { self.unseen(block.block, own) });
         }

@@ -129,11 +129,12 @@ impl OwnStripes {
     }
 
     /// The roots of rows of the stripe at a position. They are in this column.
-    fn roots(&self, at: usize, rows: Range<u64>, column: usize) -> Vec<u16> {
+    fn roots(&self, at: usize, rows: &[Range<u64>], column: usize) -> Vec<u16> {
         let first_row = self.stripe(at).map_or(0, |stripe| stripe.first_row);
         let read = || -> Result<Vec<u16>> {
             let (open, bytes) = (self.open(at)?, self.bytes(at)?);
-            checked::roots(&open.reader, &bytes, column, rows.start - first_row..rows.end - first_row)
+            let positions = rows.iter().cloned().flatten().map(|row| row - first_row);
+            checked::roots(&open.reader, &bytes, column, positions)
         };
         read().unwrap_or_else(|problem| {
             // SAFETY: the promise of `new`.
