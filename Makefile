@@ -132,7 +132,7 @@ bench-uint8: ## engine.uint8 beside bigint: ClickBench's questions that name Wat
 bench-oltp: ## pgbench and single-row writes on hot rows beside heap, 8 clients (RUNS, TRANSACTIONS, CLIENTS, SCALE)
 	scripts/bench.sh oltp
 
-bench-htap: ## sums of one snapshot beside pgbench: heap, columnstore index, colcompress (RUNS, SECONDS, CLIENTS, SCALE, ARMS)
+bench-htap: ## questions beside transactions, TPC-B and CH-benCHmark: heap, columnstore index, colcompress (WORKLOADS, RUNS, SECONDS, CLIENTS, SCALE, WAREHOUSES, COMPARE, ARMS)
 	scripts/bench.sh htap
 
 bench-columnstore: ## TPC-H on heap with columnstore indexes, by compression, beside heap and colcompress (SF, LEVELS, RUNS, REFRESHES, STEP)

@@ -12,16 +12,34 @@ use std::cmp::Reverse;
 
 use pgrx::pg_sys;
 
-use super::{cost, offered, path_hook};
+use super::{cost, offered, path_hook, ranges};
 use crate::columnstore;
 use crate::columnstore::estimate;
 use crate::host::relation::{Open, has_attribute};
-use crate::host::tree::{List, Typed};
+use crate::host::tree::{Expression, List, Typed};
 use crate::options::settings::{ENABLE_COLUMNSTORE, vectorised_min_rows};
 
 thread_local! {
     /// A cursor's statement is being planned.
     static OF_CURSOR: Cell<bool> = const { Cell::new(false) };
+    /// No scan of copies is offered.
+    static WITHOUT_COPIES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// No scan of copies is offered for as long as it lives.
+pub struct WithoutCopies(bool);
+
+impl WithoutCopies {
+    /// Begins.
+    pub fn begin() -> Self {
+        Self(WITHOUT_COPIES.replace(true))
+    }
+}
+
+impl Drop for WithoutCopies {
+    fn drop(&mut self) {
+        WITHOUT_COPIES.set(self.0);
+    }
 }
 
 /// Notes whether a cursor's statement is planned, for as long as it lives.
@@ -49,6 +67,7 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
     unsafe {
         let all = List::<Typed<'_, pg_sys::IndexOptInfo>>::new((*rel).indexlist);
         if !ENABLE_COLUMNSTORE.get()
+            || WITHOUT_COPIES.get()
             || (OF_CURSOR.get() && may_be_current(root))
             || !all.iter().any(|index| columnstore::is_planned(&index))
             || path_hook::rows_of_all(root) < vectorised_min_rows()
@@ -76,6 +95,17 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
         let cheapest = path_hook::cheapest_free(rel).map_or(f64::INFINITY, |path| path.total_cost);
         offered::note((*rel).tuples, cheapest.min((*path).path.total_cost));
         pg_sys::add_path(rel, path.cast());
+        if List::<Typed<'_, pg_sys::RestrictInfo>>::new((*rel).joininfo).iter().any(is_range) {
+            offered::note_copies_by_range();
+        }
+    }
+}
+
+/// Whether a condition of a join compares sizes.
+fn is_range(condition: Typed<'_, pg_sys::RestrictInfo>) -> bool {
+    match condition.clause().expression() {
+        Expression::OpExpr(operator) => ranges::compares_sizes(operator),
+        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@
 //! - `cost`: prices it; `index_paths`: prices index and bitmap paths beside it
 //! - `plan`: turns the chosen path into a plan node
 //! - `template` and its helpers (`operand`, `constant`, `like`, `resolve`): translate WHERE clauses
-//! - `offered`: what columnar scans a statement was offered
+//! - `offered`: what columnar scans a statement was offered; `ranges`: where the server guesses
 //!
 //! `scan` translates the clauses again, because a plan has them as the server's own expressions. So a
 //! plan can be copied, cached and shown like any other.
@@ -18,6 +18,7 @@ pub mod offered;
 pub mod operand;
 pub mod path_hook;
 pub mod plan;
+pub mod ranges;
 pub mod resolve;
 pub mod template;
 

@@ -15,17 +15,25 @@ pub struct Offered {
     /// For each table there is a cheapest path that needs no keys from a join. This is the highest of their
     /// costs, by the server's estimate.
     pub least: f64,
+    /// A heap table that may be read from copies is joined by a range: the other table's row gives an end.
+    pub copies_by_range: bool,
 }
 
 thread_local! {
-    static OFFERED: Cell<Offered> = const { Cell::new(Offered { rows: 0.0, least: 0.0 }) };
+    static OFFERED: Cell<Offered> = const { Cell::new(Offered { rows: 0.0, least: 0.0, copies_by_range: false }) };
 }
 
 /// Notes a columnar scan: the rows of its table, and the cost of the cheapest path that needs no keys from a
 /// join.
 pub fn note(rows: f64, cheapest: f64) {
     let before = OFFERED.get();
-    OFFERED.set(Offered { rows: before.rows + rows, least: before.least.max(cost::enabled(cheapest)) });
+    let least = before.least.max(cost::enabled(cheapest));
+    OFFERED.set(Offered { rows: before.rows + rows, least, ..before });
+}
+
+/// Notes that a heap table which may be read from copies is joined by a range.
+pub fn note_copies_by_range() {
+    OFFERED.set(Offered { copies_by_range: true, ..OFFERED.get() });
 }
 
 /// What was offered in the present planning.

@@ -97,7 +97,9 @@ plans! {
     TableFuncScan(TableFuncScan) T_TableFuncScan,
     ValuesScan(ValuesScan) T_ValuesScan,
     SampleScan(SampleScan) T_SampleScan,
+    IndexScan(IndexScan) T_IndexScan,
     IndexOnlyScan(IndexOnlyScan) T_IndexOnlyScan,
+    BitmapIndexScan(BitmapIndexScan) T_BitmapIndexScan,
     ForeignScan(ForeignScan) T_ForeignScan,
     CustomScan(CustomScan) T_CustomScan,
 }
@@ -128,7 +130,9 @@ kinds! {
     TableFuncScan T_TableFuncScan { function: tablefunc Option }
     ValuesScan T_ValuesScan { rows: values_lists List }
     SampleScan T_SampleScan { sample: tablesample Option }
-    IndexOnlyScan T_IndexOnlyScan { columns: indextlist List<Typed<'a, pg_sys::TargetEntry>> }
+    IndexScan T_IndexScan { keys: indexqualorig List }
+    BitmapIndexScan T_BitmapIndexScan { keys: indexqualorig List }
+    IndexOnlyScan T_IndexOnlyScan { keys: indexqual List, columns: indextlist List<Typed<'a, pg_sys::TargetEntry>> }
     ForeignScan T_ForeignScan { columns: fdw_scan_tlist List<Typed<'a, pg_sys::TargetEntry>> }
     CustomScan T_CustomScan {
         children: custom_plans List<Plan<'a>>,
