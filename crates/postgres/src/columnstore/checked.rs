@@ -62,8 +62,12 @@ pub fn roots(
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    match reader.take(column, &rows, bytes, &ServerCodecs)?.values {
-        Values::Int16(roots) => Ok(roots.into_iter().map(i16::cast_unsigned).collect()),
+    // Codes of a dictionary, for one, may stand for them.
+    let found = reader.take(column, &rows, bytes, &ServerCodecs)?.flatten();
+    match found.values {
+        Values::Int16(roots) if found.validity.is_none() => {
+            Ok(roots.into_iter().map(i16::cast_unsigned).collect())
+        }
         _ => Err(Error::corrupt("the places of rows are no numbers")),
     }
 }
