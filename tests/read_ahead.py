@@ -1,8 +1,9 @@
 """Scans that read ahead: tables far larger than the server's buffers, so that every page comes from outside.
 
-Answers are heap's, whatever ends a scan before its time: LIMIT, a closed or turned cursor, an error in a row,
-a cancel, a rolled back savepoint. Nothing is left behind: no pin, no warning in the log. Each way to read
-that the version has is tried, and reading one page at a time.
+Columnar tables, and heap tables with two columnstore indexes that are read side by side. Answers are heap's,
+whatever ends a scan before its time: LIMIT, a closed or turned cursor, an error in a row, a cancel, a rolled
+back savepoint. Nothing is left behind: no pin, no warning in the log. Each way to read that the version has
+is tried, and reading one page at a time.
 """
 
 
@@ -23,6 +24,10 @@ CREATE TABLE columns (LIKE rows) USING colcompress WITH (stripe_row_limit = 3000
 INSERT INTO columns SELECT * FROM rows;
 DELETE FROM rows WHERE id % 1000 = 3; DELETE FROM columns WHERE id % 1000 = 3;
 """
+# The heap table with its copies.
+COPIES = ["CREATE TABLE copies AS SELECT * FROM rows", "CREATE INDEX ON copies USING columnstore (id, day, amount)",
+          "CREATE INDEX ON copies USING columnstore (kind, note)", "VACUUM ANALYZE copies"]
+BESIDE = "SELECT sum(id), max(note) FROM copies"
 # What is asked of both tables; {t} is the table.
 QUESTIONS = {
     "all columns": "SELECT count(*), sum(hashtext(t::text)::bigint) FROM {t} t",
@@ -50,9 +55,11 @@ def answers(server, way, readers):
     for number, reader in readers:
         wrong = []
         for name, text in QUESTIONS.items():
-            want, got = (server.sql(reader + on(table, text), DATABASE) for table in ("rows", "columns"))
-            if want != got:
-                wrong.append(f"{name}: {got[:200]} instead of {want[:200]}")
+            want = server.sql(reader + on("rows", text), DATABASE)
+            for table in ("columns", "copies"):
+                got = server.sql(reader + on(table, text), DATABASE)
+                if want != got:
+                    wrong.append(f"{table}, {name}: {got[:200]} instead of {want[:200]}")
         checks.say(f"{way}: heap's answers, reader {number}", not wrong, "; ".join(wrong))
 
 
@@ -83,13 +90,13 @@ def ended_early(server, way):
         checks.say(f"{way}: scans that end early leave nothing behind", all(held), held)
 
 
-def reads_long_runs(server, way):
+def reads_long_runs(server, way, name, text):
     """From 18 on the server tells how long its reads are."""
     with server.session(DATABASE) as session:
         session.run("SELECT pg_stat_reset_shared('io')")
-        session.run("SELECT sum(hashtext(t::text)::bigint) FROM columns t; SELECT pg_stat_force_next_flush()")
+        session.run(f"{text}; SELECT pg_stat_force_next_flush()")
         pages = float(session.value("SELECT sum(read_bytes) / sum(reads) / 8192 FROM pg_stat_io WHERE backend_type IN ('client backend', 'io worker') AND object = 'relation'"))
-    checks.say(f"{way}: pages come many at a time", pages > 2, f"{pages:.1f} pages a read")
+    checks.say(f"{way}: pages of {name} come many at a time", pages > 2, f"{pages:.1f} pages a read")
 
 
 def main():
@@ -97,6 +104,10 @@ def main():
         server.create_database(DATABASE)
         server.sql(SETUP, DATABASE)
         checks.say("the premise: the table is larger than the buffers", int(server.sql("SELECT pg_table_size('columns')", DATABASE)) > 12 << 20)
+        for statement in COPIES:
+            server.sql(statement, DATABASE)
+        plan = server.sql(f"EXPLAIN (ANALYZE, COSTS OFF) {BESIDE}", DATABASE)
+        checks.say("the premise: copies are read side by side", "Columnstore: copies_id_day_amount_idx, copies_kind_note_idx" in plan and "from heap 0" in plan, plan)
         ways = WAYS[max(version for version in WAYS if version <= major())]
         readers = list(enumerate(READERS))
         for way in ways:
@@ -106,7 +117,8 @@ def main():
             answers(server, way, readers if way == ways[0] else readers[:1])
             ended_early(server, way)
             if major() >= 18 and way == "io_method=worker":
-                reads_long_runs(server, way)
+                reads_long_runs(server, way, "a table", "SELECT sum(hashtext(t::text)::bigint) FROM columns t")
+                reads_long_runs(server, way, "two indexes side by side", BESIDE)
         log = server.log.read_text()
         bad = [line for line in log.splitlines() if "WARNING" in line or "leak" in line or "PANIC" in line]
         checks.say("no warning in the log", not bad, bad[:3])

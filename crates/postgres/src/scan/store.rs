@@ -64,7 +64,7 @@ pub struct OwnStripes {
     /// The summaries of stripes that lie side by side, and the stripes once they are open.
     beside: Vec<(Vec<u8>, OnceCell<Rc<StripeHandle>>)>,
     out: RefCell<Out>,
-    ahead: Option<PagesAhead>,
+    ahead: PagesAhead,
 }
 
 impl OwnStripes {
@@ -82,23 +82,18 @@ impl OwnStripes {
         memory: pg_sys::MemoryContext,
     ) -> std::result::Result<Self, Located> {
         let mut beside = Vec::new();
-        let mut ahead = None;
-        match parts.as_slice() {
-            // SAFETY: the caller's promise.
-            [one] => ahead = Some(PagesAhead::new(unsafe { Open::of(one.rel) }, memory)),
-            [first, ..] => {
-                for (at, entry) in first.entries.iter().enumerate() {
-                    let summaries: Vec<_> = parts
-                        .iter()
-                        .filter_map(|part| Some(part.entries.get(at)?.summary.as_slice()))
-                        .collect();
-                    let summary = stripe::summaries_beside(&summaries)
-                        .map_err(|problem| Located::new(entry.first_row, problem))?;
-                    beside.push((summary, OnceCell::new()));
-                }
+        if let [first, _, ..] = parts.as_slice() {
+            for (at, entry) in first.entries.iter().enumerate() {
+                let summaries: Vec<_> =
+                    parts.iter().filter_map(|part| Some(part.entries.get(at)?.summary.as_slice())).collect();
+                let summary = stripe::summaries_beside(&summaries)
+                    .map_err(|problem| Located::new(entry.first_row, problem))?;
+                beside.push((summary, OnceCell::new()));
             }
-            [] => {}
         }
+        // SAFETY: the caller's promise.
+        let is_local = parts.first().is_some_and(|part| unsafe { Open::of(part.rel) }.is_local());
+        let ahead = PagesAhead::new(parts.len(), is_local, memory);
         let made = Self { parts, beside, out: RefCell::new(out), ahead };
         if let Out::OfCopies { checked, roots, .. } = &*made.out.borrow()
             && checked.is_urgent()
@@ -235,30 +230,33 @@ impl Store for OwnStripes {
     }
 
     fn reach(&self) -> u64 {
-        // What lies side by side is in several files, and each would need a stream of its own.
-        self.ahead.as_ref().map_or(0, PagesAhead::reach)
+        self.ahead.reach()
     }
 
     fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {
-        let part = self.parts.first().and_then(|part| Some((part.rel, part.entries.get(at)?)));
-        match (part, &self.ahead) {
+        let mut named = 0;
+        for (number, (rel, entry, start)) in self.at(at).into_iter().flatten().enumerate() {
+            let own = part_of(ranges, start..start.saturating_add(entry.byte_length));
             // SAFETY: the promise of `new`.
-            (Some((rel, entry)), Some(ahead)) => unsafe { ahead.name(Open::of(rel), entry.run, ranges) },
-            _ => 0,
+            named = unsafe { self.ahead.name(number, rel, entry.run, &own) };
         }
+        named
     }
 
     fn await_ahead(&self, number: u64) {
-        if let Some(ahead) = &self.ahead {
-            // SAFETY: the promise of `new`.
-            unsafe { ahead.wait_for(number) }
-        }
+        // SAFETY: the promise of `new`.
+        unsafe { self.ahead.wait_for(number) }
     }
 
     fn stop_ahead(&self) {
-        if let Some(ahead) = &self.ahead {
-            // SAFETY: the promise of `new`; the scan calls it between two rows.
-            unsafe { ahead.stop() }
-        }
+        // SAFETY: the promise of `new`; the scan calls it between two rows.
+        unsafe { self.ahead.stop() }
     }
+}
+
+/// What lies within some bytes, counted from the first of them.
+fn part_of(ranges: &[Range<u64>], within: Range<u64>) -> Vec<Range<u64>> {
+    let clipped = ranges.iter().map(|range| range.start.max(within.start)..range.end.min(within.end));
+    let own = clipped.filter(|range| !range.is_empty());
+    own.map(|range| range.start - within.start..range.end - within.start).collect()
 }

@@ -11,6 +11,7 @@
 //! Invariant: a stream is ended by `stop`, or by the server's abort after an ERROR, never by a destructor.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use pgrx::pg_sys;
@@ -34,7 +35,10 @@ pub struct PagesAhead {
     most: u64,
     /// The memory that lives as long as the scan.
     memory: pg_sys::MemoryContext,
-    blocks: RefCell<Option<BlocksAhead>>,
+    /// For each relation that the scan reads, once it is named.
+    streams: RefCell<Vec<Option<BlocksAhead>>>,
+    /// What was named and not waited for yet, in order: how many blocks of which relation.
+    order: RefCell<VecDeque<(usize, u64)>>,
     /// Blocks that were named, and those of them that were waited for.
     named: Cell<u64>,
     awaited: Cell<u64>,
@@ -45,16 +49,18 @@ pub struct PagesAhead {
 }
 
 impl PagesAhead {
-    /// For a scan of a table that begins. `memory` lives as long as it. Pages of temporary tables are not
-    /// read ahead: a session has few buffers for them, and a read stream may pin them all.
-    pub fn new(rel: Open, memory: pg_sys::MemoryContext) -> Self {
+    /// For a scan of relations that begins; all are temporary or none. `memory` lives as long as it. Pages of
+    /// temporary tables are not read ahead: a session has few buffers for them, and a read stream may pin
+    /// them all.
+    pub fn new(count: usize, is_local: bool, memory: pg_sys::MemoryContext) -> Self {
         // SAFETY: a plain number of the server's.
         let buffers = u64::try_from(unsafe { pg_sys::NBuffers }).unwrap_or(0);
         let page = PAYLOAD_BYTES as u64;
         Self {
-            most: if rel.is_local() { 0 } else { (buffers / SHARE).max(1) * page },
+            most: if is_local { 0 } else { (buffers / SHARE).max(1) * page },
             memory,
-            blocks: RefCell::default(),
+            streams: RefCell::new((0..count).map(|_| None).collect()),
+            order: RefCell::default(),
             named: Cell::new(0),
             awaited: Cell::new(0),
             reads: Cell::new(server_statistics::pages_read()),
@@ -70,30 +76,34 @@ impl PagesAhead {
         if near < NEAR { self.most } else { 0 }
     }
 
-    /// Names bytes of a stripe that lies in `run`. Returns how many blocks were named so far.
+    /// Names bytes of a stripe that lies in `run` of the relation at a position. Returns how many blocks were
+    /// named so far.
     ///
     /// # Safety
-    /// The table stays open until `stop`.
-    pub unsafe fn name(&self, rel: Open, run: BlockRun, ranges: &[Range<u64>]) -> u64 {
-        let mut blocks = self.blocks.borrow_mut();
-        // SAFETY: the caller's promise; the memory lives as long as the scan.
-        unsafe {
-            let blocks = blocks.get_or_insert_with(|| {
-                let previous = pg_sys::MemoryContextSwitchTo(self.memory);
-                let begun = BlocksAhead::begin(rel.as_ptr());
-                pg_sys::MemoryContextSwitchTo(previous);
-                begun
-            });
-            let mut done = 0;
-            for bytes in ranges {
-                let pages = blocks_of(run, bytes);
-                // Two ranges may share a page.
-                let pages = pages.start.max(done)..pages.end;
-                if !pages.is_empty() {
-                    done = pages.end;
-                    self.named.set(self.named.get() + u64::from(pages.end - pages.start));
-                    blocks.name(pages);
+    /// The relation stays open until `stop`.
+    pub unsafe fn name(&self, at: usize, rel: Open, run: BlockRun, ranges: &[Range<u64>]) -> u64 {
+        if let Some(stream) = self.streams.borrow_mut().get_mut(at) {
+            // SAFETY: the caller's promise; the memory lives as long as the scan.
+            unsafe {
+                let blocks = stream.get_or_insert_with(|| {
+                    let previous = pg_sys::MemoryContextSwitchTo(self.memory);
+                    let begun = BlocksAhead::begin(rel.as_ptr());
+                    pg_sys::MemoryContextSwitchTo(previous);
+                    begun
+                });
+                let (mut done, mut count) = (0, 0);
+                for bytes in ranges {
+                    let pages = blocks_of(run, bytes);
+                    // Two ranges may share a page.
+                    let pages = pages.start.max(done)..pages.end;
+                    if !pages.is_empty() {
+                        done = pages.end;
+                        count += u64::from(pages.end - pages.start);
+                        blocks.name(pages);
+                    }
                 }
+                self.named.set(self.named.get() + count);
+                self.order.borrow_mut().push_back((at, count));
             }
         }
         self.named.get()
@@ -102,27 +112,41 @@ impl PagesAhead {
     /// Waits for the blocks up to this number.
     ///
     /// # Safety
-    /// The table is open.
+    /// The relations are open.
     pub unsafe fn wait_for(&self, number: u64) {
-        let more = number.min(self.named.get()).saturating_sub(self.awaited.get());
-        if let Some(blocks) = &mut *self.blocks.borrow_mut()
-            && more > 0
+        let mut more = number.min(self.named.get()).saturating_sub(self.awaited.get());
+        self.awaited.set(self.awaited.get() + more);
+        let (mut streams, mut order) = (self.streams.borrow_mut(), self.order.borrow_mut());
+        while more > 0
+            && let Some((at, count)) = order.front_mut()
         {
-            self.awaited.set(self.awaited.get() + more);
-            // SAFETY: the caller's promise.
-            unsafe { blocks.wait_for(more) };
+            let now = more.min(*count);
+            if let Some(Some(blocks)) = streams.get_mut(*at)
+                && now > 0
+            {
+                // SAFETY: the caller's promise.
+                unsafe { blocks.wait_for(now) };
+            }
+            more -= now;
+            *count -= now;
+            if *count == 0 {
+                order.pop_front();
+            }
         }
     }
 
     /// Drops what was named and not read.
     ///
     /// # Safety
-    /// The table is open, and no ERROR has been raised.
+    /// The relations are open, and no ERROR has been raised.
     pub unsafe fn stop(&self) {
         self.awaited.set(self.named.get());
-        if let Some(blocks) = self.blocks.take() {
-            // SAFETY: the caller's promise.
-            unsafe { blocks.end() };
+        self.order.borrow_mut().clear();
+        for stream in self.streams.borrow_mut().iter_mut() {
+            if let Some(blocks) = stream.take() {
+                // SAFETY: the caller's promise.
+                unsafe { blocks.end() };
+            }
         }
     }
 }
