@@ -135,7 +135,7 @@ bench-oltp: ## pgbench and single-row writes on hot rows beside heap, 8 clients 
 bench-htap: ## questions beside transactions, TPC-B and CH-benCHmark: heap, columnstore index, colcompress (WORKLOADS, RUNS, SECONDS, CLIENTS, SCALE, WAREHOUSES, COMPARE, ARMS)
 	scripts/bench.sh htap
 
-bench-columnstore: ## TPC-H on heap with columnstore indexes, by compression, beside heap and colcompress (SF, LEVELS, RUNS, REFRESHES, STEP)
+bench-columnstore: ## TPC-H and events on heap with columnstore indexes, by compression, beside heap and colcompress (SF, LEVELS, RUNS, REFRESHES, STEP)
 	scripts/bench.sh columnstore
 
 bench-packing: ## a million rows inserted one by one and packed, beside the same rows loaded at once (ROWS, CLIENTS, RUNS)

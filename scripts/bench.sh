@@ -5,8 +5,8 @@
 # [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|htap|columnstore|packing|loads|plans|uint8|encodings|sqlite|sqlite-tpch]
 # Default: all, which is sizes and events, then open-scan. What each takes from the environment is said at its
 # top: bench/events.py, tpch.py, clickbench.py, device.py, majors.py, small.py, cold_changes.py, oltp.py,
-# htap.py, columnstore.py, packing.py, loads.py, open_scan.py, plans.py, uint8.py, sqlite.py. PROFILE=dev
-# takes the quick build.
+# htap.py, columnstore.py, columnstore_events.py, packing.py, loads.py, open_scan.py, plans.py, uint8.py,
+# sqlite.py. PROFILE=dev takes the quick build.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -64,7 +64,10 @@ small) in_server small.py ;;
 cold) in_server cold_changes.py ;;
 oltp) in_server oltp.py ;;
 htap) in_server htap.py ;;
-columnstore) in_server columnstore.py tpchgen-cli ;;
+columnstore)
+    in_server columnstore.py tpchgen-cli matplotlib
+    if [ -z "${STEP:-}" ]; then in_server columnstore_events.py; fi
+    ;;
 uint8) in_server uint8.py numpy pyarrow ;;
 packing) in_server packing.py ;;
 sqlite-tpch)

@@ -3,6 +3,7 @@ ERROR or a crash.
 
 Each damage is done to a table of its own while the server is down: first with data checksums, then without
 them, where the headers of stripe pages and the checksums of chunks have to tell.
+The same of heap tables with a columnstore index, whose file is damaged.
 """
 
 import os
@@ -19,6 +20,11 @@ CREATE TABLE {table} (id int PRIMARY KEY, s text, n numeric) USING colcompress W
 SET colonnade.stripe_threshold_rows = 1000;
 INSERT INTO {table} SELECT g, 'row ' || md5(g::text), g / 8.0 FROM generate_series(1, 6000) g;
 INSERT INTO {table} VALUES (0, 'hot', 1);
+"""
+OF_HEAP = """
+CREATE TABLE {table} (id int, s text, n numeric);
+INSERT INTO {table} SELECT g, 'row ' || md5(g::text), g / 8.0 FROM generate_series(1, 6000) g;
+CREATE INDEX {table}_copy ON {table} USING columnstore (id, s, n);
 """
 
 
@@ -86,9 +92,14 @@ def cut(data):
 
 # What is done, and the kinds of which one must be reported.
 WITH_CHECKSUMS = {"payload": (payload, {"page"}), "own_header": (own_header, {"page"}), "hot": (hot, {"page"}), "meta": (meta, {"page"}),
-                  "zeroed": (zeroed, {"stripe"})}
+                  "zeroed": (zeroed, {"stripe"}), "copy_payload": (payload, {"page"})}
 WITHOUT = {"bare_payload": (payload, {"chunk", "stripe"}), "bare_own_header": (own_header, {"page"}), "bare_server_header": (server_header, {"page", "stripe"}),
-           "bare_exchanged": (exchanged, {"stripe"}), "bare_zeroed": (zeroed, {"stripe"}), "bare_meta": (meta, {"page"}), "bare_cut": (cut, {"directory", "stripe", "index"})}
+           "bare_exchanged": (exchanged, {"stripe"}), "bare_zeroed": (zeroed, {"stripe"}), "bare_meta": (meta, {"page"}), "bare_cut": (cut, {"directory", "stripe", "index"}),
+           "copy_bare_payload": (payload, {"copy"}), "copy_bare_zeroed": (zeroed, {"copy"})}
+
+
+def of_heap(table):
+    return table.startswith("copy_")
 
 
 class Damages(Checks):
@@ -97,7 +108,7 @@ class Damages(Checks):
         self.server = server
 
     def damage(self, damages):
-        paths = {table: self.server.data / self.server.sql(f"SELECT pg_relation_filepath('{table}')", "damage") for table in damages}
+        paths = {table: self.server.data / self.server.sql(f"SELECT pg_relation_filepath('{table}{'_copy' * of_heap(table)}')", "damage") for table in damages}
         self.server.stop()
         self.pages = {}
         for table, (how, _) in damages.items():
@@ -114,8 +125,9 @@ class Damages(Checks):
             self.say(f"{table} is found", status == 0 and bool(found & kinds), out + err)
             if "page" in kinds and len(kinds) == 1:
                 self.say(f"{table}: at its block", f"page|{self.pages[table]}|" in out, out)
-        out = self.server.sql("SELECT * FROM engine.verify('whole')", "damage")
-        self.say("a table that is whole gives no row", out == "", out)
+        for table in ("whole", "copy_whole"):
+            out = self.server.sql(f"SELECT * FROM engine.verify('{table}')", "damage")
+            self.say(f"a table that is {table} gives no row", out == "", out)
 
 
 def main():
@@ -125,8 +137,8 @@ def main():
     checks = Damages(server)
     try:
         server.create_database("damage")
-        tables = ["whole", *WITH_CHECKSUMS, *WITHOUT]
-        server.sql("".join(SETUP.format(table=table) for table in tables) + "CHECKPOINT", "damage")
+        tables = ["whole", "copy_whole", *WITH_CHECKSUMS, *WITHOUT]
+        server.sql("".join((OF_HEAP if of_heap(table) else SETUP).format(table=table) for table in tables) + "CHECKPOINT", "damage")
         for table in tables:
             out = server.sql(f"SELECT * FROM engine.verify('{table}')", "damage")
             checks.say(f"{table} is healthy before", out == "", out)

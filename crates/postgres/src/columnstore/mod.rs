@@ -52,6 +52,7 @@ mod visibility;
 pub use access_method::{attributes, is_ours, is_planned};
 pub use after_statement::refresh_all as after_statement;
 pub use indexed::has_index;
+pub use verify::check as verify;
 
 use crate::table_am::packing::further::{self, Further};
 

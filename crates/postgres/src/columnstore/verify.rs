@@ -1,4 +1,5 @@
-//! `engine.columnstore_verify`: copies that count, held against the heap's rows, value by value.
+//! `engine.columnstore_verify`, and `engine.verify` of a heap table: copies that count, held against the
+//! heap's rows, value by value.
 //!
 //! The heap's side is a new copy of the same blocks. It is taken after the bits of the visibility map were
 //! looked at, and the entries are looked at once more after it. So a block that somebody changes meanwhile is
@@ -15,7 +16,7 @@ use super::regions::{self, Region};
 use super::{access_method, copy, cover, visibility};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::relation::{Open, with_index, with_table};
-use crate::host::{catalogs, error, fmgr};
+use crate::host::{catalogs, fmgr};
 use crate::options::maintenance;
 use crate::storage::file::codecs::ServerCodecs;
 use crate::storage::read::stripe_on_pages::{self, Pages};
@@ -51,7 +52,7 @@ pub unsafe extern "C-unwind" fn colonnade_columnstore_verify(call: FunctionCallI
 ///
 /// # Safety
 /// Both are open and locked, and a snapshot is active.
-unsafe fn check(index: Open, heap: Open, tell: &mut dyn FnMut(u32, String)) {
+pub unsafe fn check(index: Open, heap: Open, tell: &mut dyn FnMut(u32, String)) {
     let blocks = heap.block_count();
     // SAFETY: the caller's promise.
     let seen = Take::Seen(unsafe { pg_sys::GetActiveSnapshot() });
@@ -91,7 +92,14 @@ unsafe fn check_copy(
     let attributes = access_method::attributes(index);
     let kinds = kinds_of(heap, &attributes);
     let list = cover::read_tail(index, known.storage_id, &slot, slot.tail().1);
-    let stored = read_columns(index, known.storage_id, &slot, kinds.len());
+    let stored = match read_columns(index, known.storage_id, &slot, kinds.len()) {
+        Ok(stored) => stored,
+        Err(problem) => {
+            let at = blocks.first().map_or(0, |&at| u32::from(at));
+            tell(first + at, format!("the copy that has the block cannot be read: {problem}"));
+            return;
+        }
+    };
     let mut left = blocks;
     while !left.is_empty() {
         // SAFETY: the caller's promise.
@@ -158,26 +166,20 @@ fn kinds_of(heap: Open, attributes: &[usize]) -> Vec<ColumnType> {
 }
 
 /// All values of a copy.
-fn read_columns(index: Open, storage_id: u64, slot: &Slot, columns: usize) -> Vec<Vector> {
+fn read_columns(index: Open, storage_id: u64, slot: &Slot, columns: usize) -> vector::Result<Vec<Vector>> {
     let entry = slot.stripe(storage_id, Vec::new());
-    let read = || -> vector::Result<Vec<Vector>> {
-        let reader = stripe_on_pages::open_anew(index, &entry)?;
-        let bytes = Pages::new(index, &entry);
-        let rows: Vec<u32> = (0..slot.rows).collect();
-        let empty = |column| {
-            Vector::new(
-                reader.logical(column).unwrap_or(LogicalType::Int16),
-                vector::Values::Int16(Vec::new()),
-            )
-        };
-        (0..columns)
-            .map(|column| match rows.is_empty() {
-                true => Ok(empty(column)),
-                false => reader.take(column, &rows, &bytes, &ServerCodecs),
-            })
-            .collect()
+    let reader = stripe_on_pages::open_anew(index, &entry)?;
+    let bytes = Pages::new(index, &entry);
+    let rows: Vec<u32> = (0..slot.rows).collect();
+    let empty = |column| {
+        Vector::new(reader.logical(column).unwrap_or(LogicalType::Int16), vector::Values::Int16(Vec::new()))
     };
-    read().unwrap_or_else(|problem| error::raise_stripe(index, slot.first_row(), problem))
+    (0..columns)
+        .map(|column| match rows.is_empty() {
+            true => Ok(empty(column)),
+            false => reader.take(column, &rows, &bytes, &ServerCodecs).map(Vector::flatten),
+        })
+        .collect()
 }
 
 /// These rows of a copy, in the order of their places on the page.

@@ -30,6 +30,11 @@ pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
 /// The tables that a function works on if it is called for `table`: the table itself, or the columnar
 /// partitions of a partitioned table in the server's order. Raises an ERROR if there is none.
 pub fn columnar_tables(table: Oid) -> Vec<Oid> {
+    tables_that(table, options::is_columnar)
+}
+
+/// As `columnar_tables`, with the partitions that this holds for.
+pub fn tables_that(table: Oid, holds: impl Fn(Oid) -> bool) -> Vec<Oid> {
     // SAFETY: catalog look-ups. The right is asked for again of each partition.
     unsafe {
         if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
@@ -37,7 +42,7 @@ pub fn columnar_tables(table: Oid) -> Vec<Oid> {
         }
         check_maintainer(table);
         let all = PgList::<Oid>::from_pg(catalogs::inheritors(table));
-        let found: Vec<Oid> = all.iter_oid().filter(|&table| options::is_columnar(table)).collect();
+        let found: Vec<Oid> = all.iter_oid().filter(|&table| holds(table)).collect();
         if found.is_empty() {
             raise_no_partitions(table, "columnar", "colcompress");
         }

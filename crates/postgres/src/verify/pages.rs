@@ -21,6 +21,9 @@ use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
 /// How often a page that looks torn is read again.
 const AGAIN: u32 = 5;
 
+const UNSOUND: &str =
+    "the page on disk fails the server's check: its checksum does not match or its header is invalid";
+
 /// Consecutive stripe pages of one writer, numbered without a gap.
 #[derive(Debug, Clone, Copy)]
 pub struct Found {
@@ -78,7 +81,7 @@ pub fn check(rel: Open, report: &mut Report) -> Pages {
             pgrx::check_for_interrupts!();
             let place = Place { block: Some(block), ..Place::default() };
             if !on_disk(rel, block) {
-                report.add("page", place, "the page on disk fails the server's check: its checksum does not match or its header is invalid");
+                report.add("page", place, UNSOUND);
                 pages.bad.push(block);
                 continue;
             }
@@ -110,6 +113,19 @@ pub fn check(rel: Open, report: &mut Report) -> Pages {
         pg_sys::FreeAccessStrategy(strategy);
         pages
     }
+}
+
+/// Whether all pages pass the server's check. Those that do not are reported, in these words before it.
+pub fn are_sound(rel: Open, of: &str, report: &mut Report) -> bool {
+    let mut all = true;
+    for block in 0..rel.block_count() {
+        pgrx::check_for_interrupts!();
+        if !on_disk(rel, block) {
+            report.add("page", Place { block: Some(block), ..Place::default() }, format!("{of}{UNSOUND}"));
+            all = false;
+        }
+    }
+    all
 }
 
 /// What a page says that it is.
