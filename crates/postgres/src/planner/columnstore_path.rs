@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
+use std::thread::LocalKey;
 
 use pgrx::pg_sys;
 
@@ -16,7 +17,7 @@ use super::{cost, offered, path_hook, ranges};
 use crate::columnstore;
 use crate::columnstore::estimate;
 use crate::host::relation::{Open, has_attribute};
-use crate::host::tree::{Expression, List, Typed};
+use crate::host::tree::{List, Typed};
 use crate::options::settings::{ENABLE_COLUMNSTORE, vectorised_min_rows};
 
 thread_local! {
@@ -26,35 +27,31 @@ thread_local! {
     static WITHOUT_COPIES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// No scan of copies is offered for as long as it lives.
-pub struct WithoutCopies(bool);
-
-impl WithoutCopies {
-    /// Begins.
-    pub fn begin() -> Self {
-        Self(WITHOUT_COPIES.replace(true))
-    }
+/// How a statement is planned, for as long as this lives. An ERROR ends it, too.
+pub struct Planning {
+    flag: &'static LocalKey<Cell<bool>>,
+    before: bool,
 }
-
-impl Drop for WithoutCopies {
-    fn drop(&mut self) {
-        WITHOUT_COPIES.set(self.0);
-    }
-}
-
-/// Notes whether a cursor's statement is planned, for as long as it lives.
-pub struct Planning(bool);
 
 impl Planning {
-    /// Begins to plan with these options of the server's planner.
-    pub fn begin(cursor_options: i32) -> Self {
-        Self(OF_CURSOR.replace(cursor_options & pg_sys::CURSOR_OPT_FAST_PLAN as i32 != 0))
+    /// With these options of the server's planner, which tell a cursor's statement.
+    pub fn with_options(cursor_options: i32) -> Self {
+        Self::set(&OF_CURSOR, cursor_options & pg_sys::CURSOR_OPT_FAST_PLAN as i32 != 0)
+    }
+
+    /// Without scans of copies.
+    pub fn without_copies() -> Self {
+        Self::set(&WITHOUT_COPIES, true)
+    }
+
+    fn set(flag: &'static LocalKey<Cell<bool>>, value: bool) -> Self {
+        Self { flag, before: flag.replace(value) }
     }
 }
 
 impl Drop for Planning {
     fn drop(&mut self) {
-        OF_CURSOR.set(self.0);
+        self.flag.set(self.before);
     }
 }
 
@@ -95,17 +92,12 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
         let cheapest = path_hook::cheapest_free(rel).map_or(f64::INFINITY, |path| path.total_cost);
         offered::note((*rel).tuples, cheapest.min((*path).path.total_cost));
         pg_sys::add_path(rel, path.cast());
-        if List::<Typed<'_, pg_sys::RestrictInfo>>::new((*rel).joininfo).iter().any(is_range) {
+        if List::<Typed<'_, pg_sys::RestrictInfo>>::new((*rel).joininfo)
+            .iter()
+            .any(|condition| ranges::compares_sizes(condition.clause()))
+        {
             offered::note_copies_by_range();
         }
-    }
-}
-
-/// Whether a condition of a join compares sizes.
-fn is_range(condition: Typed<'_, pg_sys::RestrictInfo>) -> bool {
-    match condition.clause().expression() {
-        Expression::OpExpr(operator) => ranges::compares_sizes(operator),
-        _ => false,
     }
 }
 

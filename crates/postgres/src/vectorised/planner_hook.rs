@@ -10,14 +10,14 @@
 
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
-use super::{candidate, cost, decorrelate, plan_parts, replace};
+use super::{candidate, cost, decorrelate, plan_parts, replace, translate};
 use crate::host::full_errors;
 use crate::host::hooks::Chain;
 use crate::host::tree::{Expression, FinishedStatement, Plan};
 use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
-use crate::planner::columnstore_path::{Planning, WithoutCopies};
+use crate::planner::columnstore_path::Planning;
 use crate::planner::offered::{OuterPlanning, offered};
-use crate::planner::ranges;
+use crate::planner::{plan as scan_plan, ranges};
 
 /// Plans that cost less than this are not made a second time.
 const WORTH: f64 = 200.0;
@@ -56,7 +56,7 @@ unsafe extern "C-unwind" fn plan(
     // SAFETY: the server's own structs, passed on as they came.
     unsafe {
         full_errors::guarded(|| {
-            let _planning = Planning::begin(cursor_options);
+            let _planning = Planning::with_options(cursor_options);
             match ENABLE_VECTORISED.get() {
                 true => vectorised(parse, request),
                 false => serverside(parse, request),
@@ -84,9 +84,10 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
         if offered.rows < vectorised_min_rows() {
             return stmt;
         }
-        let of_heap = match offered.copies_by_range && !copy.is_null() {
-            true => through_indexes(pg_sys::copyObjectImpl(copy.cast()).cast(), request),
-            false => None,
+        // Planning a second time uses the copy up.
+        let spare: *mut Query = match offered.copies_by_range && !copy.is_null() {
+            true => pg_sys::copyObjectImpl(copy.cast()).cast(),
+            false => std::ptr::null_mut(),
         };
         let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
         let possible = replace::statement(stmt);
@@ -108,7 +109,9 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
                 stmt = other;
             }
         }
-        if let Some(of_heap) = of_heap
+        if !spare.is_null()
+            && any_node(stmt, &reads_copies)
+            && let Some(of_heap) = through_indexes(spare, request)
             && (*(*of_heap).planTree).total_cost < CAUTION * cost::statement(stmt)
         {
             moves_back = pg_sys::ExecSupportsBackwardScan((*of_heap).planTree);
@@ -126,19 +129,31 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
 /// # Safety
 /// As the server calls its planner, with a query that planning may change.
 unsafe fn through_indexes(query: *mut Query, request: Request) -> Option<*mut PlannedStmt> {
-    let without = WithoutCopies::begin();
-    // SAFETY: the caller's query.
-    let stmt = unsafe { serverside(query, request) };
-    drop(without);
-    // SAFETY: the planner's statement, which is read only.
-    let plan = unsafe { Plan::new((*stmt).planTree) }?;
-    // SAFETY: as above.
-    let statement = unsafe { FinishedStatement::of(stmt) };
-    (looks_up(plan) || statement.subplans().iter().any(looks_up)).then_some(stmt)
+    let _planning = Planning::without_copies();
+    // SAFETY: the caller's query; the planner's statement, which is read only.
+    unsafe {
+        let stmt = serverside(query, request);
+        any_node(stmt, &ranges::is_looked_up).then_some(stmt)
+    }
 }
 
-fn looks_up(plan: Plan<'_>) -> bool {
-    ranges::is_looked_up(plan) || plan_parts::inputs(plan).into_iter().any(looks_up)
+/// Whether this holds for a node of a statement's plans.
+///
+/// # Safety
+/// A finished statement, which nobody changes meanwhile.
+unsafe fn any_node(stmt: *mut PlannedStmt, holds: &dyn Fn(Plan<'_>) -> bool) -> bool {
+    fn any(plan: Plan<'_>, holds: &dyn Fn(Plan<'_>) -> bool) -> bool {
+        holds(plan) || plan_parts::inputs(plan).into_iter().any(|input| any(input, holds))
+    }
+    // SAFETY: the caller's statement.
+    let (main, statement) = unsafe { (Plan::new((*stmt).planTree), FinishedStatement::of(stmt)) };
+    main.into_iter().chain(statement.subplans().iter()).any(|plan| any(plan, holds))
+}
+
+/// Whether a node is a scan of a heap table's copies.
+fn reads_copies(plan: Plan<'_>) -> bool {
+    // SAFETY: a scan node of ours.
+    translate::is_columnar(plan) && unsafe { !scan_plan::indexes_of(plan.as_ptr().cast()).is_empty() }
 }
 
 /// What the statement as a whole needs for its vectorised nodes; `moves_back`: its reader may move backwards.
