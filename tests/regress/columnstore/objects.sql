@@ -117,6 +117,11 @@ REINDEX INDEX u;
 SELECT * FROM engine.columnstore_verify('u');
 SELECT * FROM engine.verify('untold');
 SELECT * FROM engine.verify('parts');
+CREATE ROLE columnstore_stranger;
+SET ROLE columnstore_stranger;
+SELECT * FROM engine.verify('untold');
+RESET ROLE;
+DROP ROLE columnstore_stranger;
 -- what went is gone
 DROP TABLE untold, t, empty, kinds, unlogged, parts, temporary;
 -- indexes of all columns: more than one of a wide table; none of the dropped column

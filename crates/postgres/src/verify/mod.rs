@@ -8,8 +8,9 @@
 //! Of a heap table with columnstore indexes the copies are compared with the heap (`columnstore::verify`).
 //!
 //! Each fault is one row of the result (`report`). A healthy table gives none. On a primary it takes the lock
-//! that VACUUM takes, so that nobody frees pages or index entries meanwhile. Reads and writes go on. Index
-//! expressions run as the table's owner, restricted as in VACUUM.
+//! that VACUUM takes, so that nobody frees pages or index entries meanwhile. Of a heap table it takes that of
+//! a reader: the snapshot keeps the pages of copies. Reads and writes go on. Index expressions run as the
+//! table's owner, restricted as in VACUUM.
 //!
 //! Invariant: nothing is changed. A fault that can be reported never ends the function with an ERROR.
 
@@ -46,8 +47,9 @@ pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datu
         };
         let mut report = Report::new(call);
         for part in maintenance::tables_that(table, |part| options::is_columnar(part) || has_copies(part)) {
+            // A stranger must not lock the table.
+            maintenance::check_maintainer(part);
             if has_copies(part) {
-                maintenance::check_maintainer(part);
                 with_table(part, pg_sys::AccessShareLock, |heap| {
                     report.begin((part != table).then(|| heap.quoted_name()));
                     verify_copies(heap, &mut report);

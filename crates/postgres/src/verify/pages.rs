@@ -21,6 +21,7 @@ use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
 /// How often a page that looks torn is read again.
 const AGAIN: u32 = 5;
 
+/// What is reported of a page that the server would not read.
 const UNSOUND: &str =
     "the page on disk fails the server's check: its checksum does not match or its header is invalid";
 
@@ -115,7 +116,7 @@ pub fn check(rel: Open, report: &mut Report) -> Pages {
     }
 }
 
-/// Whether all pages pass the server's check. Those that do not are reported, in these words before it.
+/// Whether all pages pass the server's check. Those that do not are reported; `of` begins the report.
 pub fn are_sound(rel: Open, of: &str, report: &mut Report) -> bool {
     let mut all = true;
     for block in 0..rel.block_count() {
