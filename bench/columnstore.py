@@ -42,6 +42,31 @@ DELETE FROM orders WHERE o_orderkey % 1000 = 500 + {number};
 """
 
 
+def figures(record, build, of_colcompress):
+    """What a race says of the indexes that were built so, beside a colcompress table of so many bytes."""
+    def total(engine, what):
+        return sum(kit.median(entry[engine][what]) for entry in record.values()) / 1000
+
+    def mean(other, what):
+        return race.geometric_mean([race.ratio(kit.median(e["columnstore"][what]), kit.median(e[other][what])) for e in record.values()])
+    return {**build, "to_colcompress_bytes": build["bytes"] / of_colcompress,
+            "total_s": {engine: total(engine, "wall_ms") for engine in ENGINES},
+            "total_cpu_s": {engine: total(engine, "cpu_ms") for engine in ENGINES},
+            "mean_to_colcompress": mean("colcompress", "wall_ms"), "mean_cpu_to_heap": mean("heap", "cpu_ms")}
+
+
+def missed(found):
+    """The bounds that are missed, in words."""
+    faster = found["total_s"]["heap"] / found["total_s"]["columnstore"]
+    cpu = found["total_cpu_s"]["columnstore"] / found["total_cpu_s"]["heap"]
+    of = [(cpu > CPU, f"CPU time {cpu:.3f} of heap's, more than {CPU}"),
+          (found["mean_to_colcompress"] > TIME, f"{found['mean_to_colcompress']:.2f} of colcompress's time, more than {TIME}"),
+          (found["to_colcompress_bytes"] > SIZE, f"{found['to_colcompress_bytes']:.2f} of colcompress's size, more than {SIZE}"),
+          (found.get("lineitem_rows_s", ROWS) < ROWS, f"{found.get('lineitem_rows_s', ROWS):.0f} lineitem rows a second, less than {ROWS}"),
+          (faster < FASTER, f"{faster:.1f} times heap's speed, less than {FASTER}")]
+    return [text for is_missed, text in of if is_missed]
+
+
 class Remembering(race.Postgres):
     """A session that keeps its last answer and time of each question."""
 
@@ -73,9 +98,9 @@ class Levels(suite.Suite):
                 contest = race.Race(f"{self.name}-{level}", [reference, column, table_am], asked, self.runs)
                 modes = contest.all_modes(SERIAL)
                 status |= race.finish(contest, modes, {"postgres": self.version(), "build": build})
-                report[level] = self.figures(modes["serial"], build, loaded)
+                report[level] = figures(modes["serial"], build, loaded["colcompress, made"]["bytes"])
                 table.append(self.line(level, report[level], heap_bytes))
-                short += [f"{level}: {text}" for text in self.missed(report[level])]
+                short += [f"{level}: {text}" for text in missed(report[level])]
             heads = ["compression", "build s", "lineitem rows/s", "MB", "heap is larger", "size to colcompress", "22 queries s", "heap s", "times faster", "time to colcompress"]
             kit.report(self.name, heads, table, report, short)
             for number in range(1, REFRESHES + 1):
@@ -127,35 +152,11 @@ class Levels(suite.Suite):
             assert not loose, f"not all blocks of {loose} are copied"
         return found
 
-    def figures(self, record, build, loaded):
-        """What a race says of one compression."""
-        def total(engine, what):
-            return sum(kit.median(entry[engine][what]) for entry in record.values()) / 1000
-
-        def mean(other, what):
-            return race.geometric_mean([race.ratio(kit.median(e["columnstore"][what]), kit.median(e[other][what])) for e in record.values()])
-        of_colcompress = loaded["colcompress, made"]["bytes"]
-        return {**build, "to_colcompress_bytes": build["bytes"] / of_colcompress,
-                "total_s": {engine: total(engine, "wall_ms") for engine in ENGINES},
-                "total_cpu_s": {engine: total(engine, "cpu_ms") for engine in ENGINES},
-                "mean_to_colcompress": mean("colcompress", "wall_ms"), "mean_cpu_to_heap": mean("heap", "cpu_ms")}
-
     def line(self, level, figures, heap_bytes):
         total = figures["total_s"]
         return [level, f"{figures['seconds']:.1f}", f"{figures['lineitem_rows_s']:.0f}", f"{figures['bytes'] / kit.MB:.0f}",
                 f"{heap_bytes / figures['bytes']:.2f}", f"{figures['to_colcompress_bytes']:.2f}", f"{total['columnstore']:.2f}", f"{total['heap']:.1f}",
                 f"{total['heap'] / total['columnstore']:.1f}", f"{figures['mean_to_colcompress']:.2f}"]
-
-    def missed(self, figures):
-        """The bounds that are missed, in words."""
-        faster = figures["total_s"]["heap"] / figures["total_s"]["columnstore"]
-        cpu = figures["total_cpu_s"]["columnstore"] / figures["total_cpu_s"]["heap"]
-        of = [(cpu > CPU, f"CPU time {cpu:.3f} of heap's, more than {CPU}"),
-              (figures["mean_to_colcompress"] > TIME, f"{figures['mean_to_colcompress']:.2f} of colcompress's time, more than {TIME}"),
-              (figures["to_colcompress_bytes"] > SIZE, f"{figures['to_colcompress_bytes']:.2f} of colcompress's size, more than {SIZE}"),
-              (figures["lineitem_rows_s"] < ROWS, f"{figures['lineitem_rows_s']:.0f} lineitem rows a second, less than {ROWS}"),
-              (faster < FASTER, f"{faster:.1f} times heap's speed, less than {FASTER}")]
-        return [text for is_missed, text in of if is_missed]
 
 
 def main(stage):

@@ -5,20 +5,10 @@ Called by scripts/bench.sh columnstore, after TPC-H (columnstore.py), whose boun
 (1,000,000) and RUNS (7) change the amount of work. One thread.
 """
 
-import os
-
 import columnstore
 import events
 from harness import kit, race
 from harness.server import fresh_server, run_program
-
-NAME = "columnstore-events"
-ENGINES = ("heap", "columnstore", "colcompress")
-
-
-def total(record, engine, what):
-    return sum(kit.median(entry[engine][what]) for entry in record.values())
-
 
 def main(stage):
     server = fresh_server("bench", stage, kit.SERVER_SETTINGS)
@@ -33,26 +23,23 @@ def main(stage):
             server.sql(f"{arm.create('events_source')}; COPY {arm.name} FROM '{csv}' (FORMAT csv)", events.DATABASE)
             server.sql(f"VACUUM ANALYZE {arm.name}", events.DATABASE)
         with server.session(events.DATABASE) as session:
-            seconds = session.run("SELECT engine.columnstore_create('events_heap')").milliseconds / 1000
-            bytes_of_index = int(session.value("SELECT sum(pg_relation_size(index_name)) FROM engine.columnstore_indexes"))
+            build = {"seconds": session.run("SELECT engine.columnstore_create('events_heap')").milliseconds / 1000}
+            build["bytes"] = int(session.value("SELECT sum(pg_relation_size(index_name)) FROM engine.columnstore_indexes"))
             assert not session.run("SELECT 1 FROM engine.columnstore_indexes WHERE clean_blocks < heap_blocks").rows, "not all blocks are copied"
-        kit.say(f"columnstore indexes: {seconds:.1f} s, {bytes_of_index / kit.MB:.1f} MB")
         engines = [race.Postgres("heap", server, events.DATABASE, "events_heap", setup=columnstore.OFF),
                    race.Postgres("columnstore", server, events.DATABASE, "events_heap"),
                    race.Postgres("colcompress", server, events.DATABASE, "events_columns")]
         scanned, _ = events.questions()
-        contest = race.Race(NAME, engines, [question for question in scanned if question.name[0] == "Q"], events.RUNS)
+        contest = race.Race("columnstore-events", engines, [question for question in scanned if question.name[0] == "Q"], events.RUNS)
         modes = contest.all_modes(columnstore.SERIAL)
-        status = race.finish(contest, modes, {"postgres": server.sql("SELECT version()"), "rows": events.ROWS, "build_s": seconds, "bytes": bytes_of_index})
-        record = modes["serial"]
-        cpu = total(record, "columnstore", "cpu_ms") / total(record, "heap", "cpu_ms")
-        mean = race.geometric_mean([race.ratio(kit.median(entry["columnstore"]["wall_ms"]), kit.median(entry["colcompress"]["wall_ms"])) for entry in record.values()])
-        size = bytes_of_index / kit.table_bytes(server, events.DATABASE, "events_columns")
-        found = [("time to colcompress", mean, columnstore.TIME), ("CPU time to heap", cpu, columnstore.CPU), ("size to colcompress", size, columnstore.SIZE)]
-        kit.print_table(("events, columnstore indexes", "found", "bound"), [(what, f"{value:.3f}", bound) for what, value, bound in found])
-        for what, value, bound in found:
-            if value > bound:
-                print(f"short of its bound: {what} {value:.3f}, more than {bound}")
+        status = race.finish(contest, modes, {"postgres": server.sql("SELECT version()"), "rows": events.ROWS, "build": build})
+        found = columnstore.figures(modes["serial"], build, kit.table_bytes(server, events.DATABASE, "events_columns"))
+        rows = [("build, s", f"{build['seconds']:.1f}"), ("index, MB", f"{build['bytes'] / kit.MB:.1f}"),
+                ("size to colcompress", f"{found['to_colcompress_bytes']:.2f}"), ("time to colcompress", f"{found['mean_to_colcompress']:.2f}"),
+                ("CPU time to heap", f"{found['total_cpu_s']['columnstore'] / found['total_cpu_s']['heap']:.3f}")]
+        kit.print_table(("events, columnstore indexes", ""), rows)
+        for text in columnstore.missed(found):
+            print(f"short of its bound: {text}")
         return status
     finally:
         for engine in engines:

@@ -5,7 +5,7 @@ Called by scripts/bench.sh htap. WORKLOADS ("balances ch") are pgbench's TPC-B b
 (htap_balances.py) and TPC-C's transactions beside CH-benCHmark's 22 questions (htap_ch.py). The arms (ARMS)
 take turns, RUNS (3) times, SECONDS (60) each: first the transactions alone, then with one session that asks
 beside them. CLIENTS (8) is pgbench's. Answers are compared as the workloads say; one that differs ends the
-benchmark. The background of each arm does what it does by default.
+benchmark. The background does what it does by default, in rounds every NAPTIME (30) seconds.
 
 Printed are medians over the runs: transactions a second alone and beside the questions, how long an answer
 takes (median and 95th percentile; of several questions the geometric mean), and for columnstore indexes the
@@ -122,22 +122,24 @@ class Arm:
         return float("inf")
 
 
+def by_question(turns):
+    """Milliseconds of the answers to each question."""
+    found = {}
+    for turn in turns:
+        for _, name, milliseconds in turn["times"]:
+            found.setdefault(name, []).append(milliseconds)
+    return found
+
+
 def latency(turns):
     """Median and 95th percentile in milliseconds; of several questions the geometric means."""
-    by_name = {}
-    for asker in turns:
-        for _, name, milliseconds in asker["times"]:
-            by_name.setdefault(name, []).append(milliseconds)
-    ordered = [sorted(times) for times in by_name.values()]
+    ordered = [sorted(times) for times in by_question(turns).values()]
     return tuple(geometric_mean([times[min(int(len(times) * share), len(times) - 1)] for times in ordered]) for share in (0.5, 0.95))
 
 
 def over_time(turn):
     """The last turn in slices: answers to their question's median, and the shares of blocks."""
-    medians = {}
-    for _, name, milliseconds in turn["times"]:
-        medians.setdefault(name, []).append(milliseconds)
-    medians = {name: statistics.median(times) for name, times in medians.items()}
+    medians = {name: statistics.median(times) for name, times in by_question([turn]).items()}
     width, rows = SECONDS / SLICES, []
     for slice_number in range(SLICES):
         begin, end = slice_number * width, (slice_number + 1) * width

@@ -11,7 +11,7 @@ QUESTION = "SELECT " + ", ".join(f"(SELECT coalesce(sum({column}), 0) FROM {tabl
 
 
 class Balances:
-    """See harness of htap.py."""
+    """The workload, as htap.py wants one."""
 
     name = "balances"
     tables = tuple(COLUMNS)

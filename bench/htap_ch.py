@@ -27,7 +27,7 @@ SCRIPTS = {
 
 
 class Ch:
-    """See harness of htap.py."""
+    """The workload, as htap.py wants one."""
 
     name = "ch"
     tables = tuple(TABLES)
