@@ -5,6 +5,7 @@ Each query runs on two databases whose tables have the same names. In one of the
 one that stays plain. Rows lie in stripes and in the tail, dead ones among them.
 """
 
+import itertools
 import re
 import tempfile
 
@@ -403,19 +404,18 @@ def main():
         first.sql("CREATE VIRTUAL TABLE s USING columnar(k INTEGER, v INTEGER, stripe_rows=1000, chunk_rows=1000)")
         first.sql(f"{NUMBERS.format(count=3000)} INSERT INTO s SELECT i % 7, i FROM n")
         first.close()
-        query, interrupted, steps = "SELECT c1 FROM columnar_query('SELECT sum(v) FROM s WHERE k = 3')", 0, [0]
+        query, interrupted = "SELECT c1 FROM columnar_query('SELECT sum(v) FROM s WHERE k = 3')", 0
         for stop in range(1, 2000):
-            # The rows are asked for again by the same connection: an error leaves nothing in the way.
-            again = Connection(f"{folder}/stops.db")
-            steps[0] = 0
-            again.db.set_progress_handler(lambda: steps.append(steps.pop() + 1) or steps[0] == stop, 1)
-            error = again.error(query)
-            ended = steps[0] < stop
-            again.db.set_progress_handler(None, 1)
+            on, steps = Connection(f"{folder}/stops.db"), itertools.count(1)
+            on.db.set_progress_handler(lambda: next(steps) == stop, 1)
+            error = on.error(query)
+            on.db.set_progress_handler(None, 1)
             interrupted += error is not None
             assert error in (None, "interrupted"), f"step {stop}: {error}"
-            assert again.value(query) == 643929, stop
-            again.close()
+            # An error leaves nothing in the connection's way.
+            assert on.value(query) == 643929, stop
+            on.close()
+            ended = next(steps) <= stop
             if ended:
                 break
         assert ended and interrupted > 50, interrupted

@@ -59,7 +59,7 @@ pub enum Error {
     Host(String),
     /// The host's own error, on its way back to the host.
     #[error("{message}")]
-    Hosts {
+    FromHost {
         /// The host's number for it.
         code: i32,
         /// The host's words.

@@ -122,7 +122,7 @@ pub fn raise_plain(error: vector::Error) -> ! {
             "",
         ),
         E::LimitExceeded(what) => raise(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, what, "", ""),
-        E::Host(what) | E::Hosts { message: what, .. } => {
+        E::Host(what) | E::FromHost { message: what, .. } => {
             raise(PgSqlErrorCode::ERRCODE_EXTERNAL_ROUTINE_EXCEPTION, what, "", "")
         }
     }

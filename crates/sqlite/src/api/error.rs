@@ -37,7 +37,7 @@ impl Error {
     pub fn into_data(self) -> vector::Error {
         match self.code {
             raw::SQLITE_CORRUPT_VTAB => vector::Error::corrupt(self.message),
-            code => vector::Error::Hosts { code, message: self.message },
+            code => vector::Error::FromHost { code, message: self.message },
         }
     }
 }
@@ -45,7 +45,7 @@ impl Error {
 impl From<vector::Error> for Error {
     fn from(error: vector::Error) -> Self {
         let code = match &error {
-            vector::Error::Hosts { code, .. } => *code,
+            vector::Error::FromHost { code, .. } => *code,
             vector::Error::Corrupt { .. } => raw::SQLITE_CORRUPT_VTAB,
             vector::Error::OutOfMemory { .. } => raw::SQLITE_NOMEM,
             _ => raw::SQLITE_ERROR,

@@ -82,7 +82,9 @@ impl PagesAhead {
     /// # Safety
     /// The relation stays open until `stop`.
     pub unsafe fn name(&self, at: usize, rel: Open, run: BlockRun, ranges: &[Range<u64>]) -> u64 {
-        if let Some(stream) = self.streams.borrow_mut().get_mut(at) {
+        if let Some(stream) = self.streams.borrow_mut().get_mut(at)
+            && !ranges.is_empty()
+        {
             // SAFETY: the caller's promise; the memory lives as long as the scan.
             unsafe {
                 let blocks = stream.get_or_insert_with(|| {
@@ -103,7 +105,9 @@ impl PagesAhead {
                     }
                 }
                 self.named.set(self.named.get() + count);
-                self.order.borrow_mut().push_back((at, count));
+                if count > 0 {
+                    self.order.borrow_mut().push_back((at, count));
+                }
             }
         }
         self.named.get()
@@ -121,9 +125,7 @@ impl PagesAhead {
             && let Some((at, count)) = order.front_mut()
         {
             let now = more.min(*count);
-            if let Some(Some(blocks)) = streams.get_mut(*at)
-                && now > 0
-            {
+            if let Some(Some(blocks)) = streams.get_mut(*at) {
                 // SAFETY: the caller's promise.
                 unsafe { blocks.wait_for(now) };
             }
