@@ -17,7 +17,7 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, BlockNumber, Snapshot};
 
 use super::checked::CheckedBlock;
-use super::layout::{LISTED, REGION_BLOCKS, SLOTS, Slot};
+use super::layout::{self, LISTED, REGION_BLOCKS, SLOTS, Slot};
 use super::regions::{self, Region};
 use super::stop::{self, Step};
 use super::visibility;
@@ -89,15 +89,14 @@ pub unsafe fn take(indexes: &[Open], heap: Open, uses_copies: bool) -> Cover {
     let mut cover = Cover { stripes: vec![Vec::new(); indexes.len()], ..Cover::default() };
     for region in 0..blocks.div_ceil(REGION_BLOCKS) {
         pgrx::check_for_interrupts!();
-        let first = region * REGION_BLOCKS;
-        let here = first..first.saturating_add(REGION_BLOCKS).min(blocks);
+        let here = layout::blocks_of(region, blocks);
         if !uses_copies {
             cover.counts.not_copied += u64::from(here.end - here.start);
             cover.read_from_heap(here);
             continue;
         }
         // SAFETY: the caller's promise.
-        let visible = unsafe { visibility::visible(heap, here.clone()) };
+        let visible = unsafe { visibility::visible(heap, region, blocks) };
         stop::after(Step::Looked);
         let known: Option<Vec<Region>> = indexes.iter().map(|&index| regions::load(index, region)).collect();
         cover.judge(indexes, here, &visible, &known.unwrap_or_default());
@@ -121,17 +120,19 @@ impl Cover {
     /// Judges the blocks of a region, as it is in each index; `known` is empty where it is not in all.
     fn judge(&mut self, indexes: &[Open], here: Range<BlockNumber>, visible: &[bool], known: &[Region]) {
         let (slots, used) = copied(indexes, visible.len(), known);
-        for ((block, &visible), &slots) in here.clone().zip(visible).zip(&slots) {
-            let counts = &mut self.counts;
-            let count = match (slots != 0, visible) {
-                (true, true) => &mut counts.clean,
-                (true, false) => &mut counts.checked,
-                (false, true) => &mut counts.not_copied,
-                (false, false) => &mut counts.not_visible,
-            };
-            *count += 1;
-            if slots == 0 {
-                self.read_from_heap(block..block + 1);
+        let mut end = here.start;
+        for (run, visible) in runs(&slots, visible) {
+            let start = end;
+            end += run.len() as u32;
+            let all_visible = visible.iter().filter(|visible| **visible).count() as u64;
+            let others = visible.len() as u64 - all_visible;
+            if run.first() == Some(&0) {
+                self.counts.not_copied += all_visible;
+                self.counts.not_visible += others;
+                self.read_from_heap(start..end);
+            } else {
+                self.counts.clean += all_visible;
+                self.counts.checked += others;
             }
         }
         for (named, counted) in used {
@@ -194,13 +195,25 @@ fn slots_of_blocks(blocks: usize, known: &[Region]) -> Vec<Slots> {
     slots
 }
 
+/// Blocks side by side with the same slots, and which of them are all-visible. Blocks come in long runs, so
+/// little is done for each.
+fn runs<'a>(slots: &'a [Slots], visible: &'a [bool]) -> impl Iterator<Item = (&'a [Slots], &'a [bool])> {
+    let mut rest = visible;
+    slots.chunk_by(PartialEq::eq).map(move |run| {
+        let (visible, after) = rest.split_at(run.len().min(rest.len()));
+        rest = after;
+        (run, visible)
+    })
+}
+
 /// Each combination of slots, with the number of its blocks.
 fn used_slots(of_blocks: &[Slots]) -> Vec<(Slots, u32)> {
     let mut used: Vec<(Slots, u32)> = Vec::new();
-    for &slots in of_blocks.iter().filter(|slots| **slots != 0) {
+    for run in of_blocks.chunk_by(PartialEq::eq) {
+        let Some(&slots) = run.first().filter(|slots| **slots != 0) else { continue };
         match used.iter_mut().find(|(found, _)| *found == slots) {
-            Some((_, blocks)) => *blocks += 1,
-            None => used.push((slots, 1)),
+            Some((_, blocks)) => *blocks += run.len() as u32,
+            None => used.push((slots, run.len() as u32)),
         }
     }
     used.sort_unstable();

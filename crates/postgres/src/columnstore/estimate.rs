@@ -38,22 +38,22 @@ pub unsafe fn shares(indexes: impl Iterator<Item = Oid>, heap: Open) -> Shares {
             pages += f64::from(index.block_count());
             for (&region, all) in looked_at.iter().zip(&mut copied) {
                 let own = entries(index, region);
-                all.iter_mut().enumerate().for_each(|(at, all)| *all &= own.get(at) == Some(&true));
+                all.truncate(own.len());
+                all.iter_mut().zip(own).for_each(|(all, own)| *all &= own);
             }
         });
     }
-    let (mut all, mut clean, mut checked) = (0_u32, 0_u32, 0_u32);
+    let (mut all, mut clean, mut covered) = (0_u32, 0_u32, 0_u32);
     for (&region, copied) in looked_at.iter().zip(&copied) {
-        let first = region * REGION_BLOCKS;
         // SAFETY: the caller's promise.
-        let visible = unsafe { visibility::visible(heap, first..(first + REGION_BLOCKS).min(blocks)) };
+        let visible = unsafe { visibility::visible(heap, region, blocks) };
         all += visible.len() as u32;
-        for (visible, _) in visible.iter().zip(copied).filter(|(_, copied)| **copied) {
-            *(if *visible { &mut clean } else { &mut checked }) += 1;
-        }
+        covered += copied.iter().take(visible.len()).copied().map(u32::from).sum::<u32>();
+        let both = visible.iter().zip(copied).map(|(&visible, &copied)| visible & copied);
+        clean += both.map(u32::from).sum::<u32>();
     }
     let share = |blocks: u32| f64::from(blocks) / f64::from(all.max(1));
-    Shares { clean: share(clean), checked: share(checked), pages }
+    Shares { clean: share(clean), checked: share(covered - clean), pages }
 }
 
 /// Which blocks of a region have a copy that counts.

@@ -16,6 +16,10 @@
 //! `PENDING` set. A copy is a run of stripe pages: the stripe, its summary, and the list of its blocks, each
 //! with the number of its rows.
 
+use std::ops::Range;
+
+use pgrx::pg_sys::BlockNumber;
+
 use crate::host::buffer::PAGE_BYTES;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::pages::BlockRun;
@@ -33,6 +37,12 @@ const VERSION: u16 = 1;
 const BODY: usize = 64;
 const SLOT_BYTES: usize = 64;
 const ENTRIES: usize = 1024;
+
+/// The blocks of a region in a table of so many.
+pub fn blocks_of(region: u32, blocks: BlockNumber) -> Range<BlockNumber> {
+    let first = region * REGION_BLOCKS;
+    first..first.saturating_add(REGION_BLOCKS).min(blocks)
+}
 
 /// A page as bytes.
 pub type PageBytes = [u8; PAGE_BYTES];

@@ -195,10 +195,9 @@ impl Refresh {
         making: &mut Option<Making<'a>>,
     ) -> (Done, bool) {
         let mut done = Done::default();
-        let first = region * REGION_BLOCKS;
-        let here = first..first.saturating_add(REGION_BLOCKS).min(blocks);
+        let here = layout::blocks_of(region, blocks);
         // SAFETY: the caller's promise.
-        let mut visible = unsafe { visibility::visible(heap, here.clone()) };
+        let mut visible = unsafe { visibility::visible(heap, region, blocks) };
         let oldest = heap.oldest_xmin();
         let mut map: Buffer = 0;
         for (block, is_visible) in here.zip(&mut visible) {

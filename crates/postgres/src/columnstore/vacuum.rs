@@ -50,7 +50,7 @@ unsafe fn give_up(index: Open, heap: Open, is_dead: &dyn Fn(ItemPointerData) -> 
         let first = region * REGION_BLOCKS;
         // SAFETY: the caller's promise. An entry may be set to none at any time.
         unsafe {
-            let visible = visibility::visible(heap, first..(first + REGION_BLOCKS).min(blocks));
+            let visible = visibility::visible(heap, region, blocks);
             let given_up =
                 with_dead(index, &known, &visible, &|at, root| is_dead(tid::tid(first + at, root)));
             if let Some(place) = regions::place(index, region).filter(|_| given_up.contains(&true)) {

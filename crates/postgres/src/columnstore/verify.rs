@@ -58,10 +58,9 @@ pub unsafe fn check(index: Open, heap: Open, tell: &mut dyn FnMut(u32, String)) 
     let seen = Take::Seen(unsafe { pg_sys::GetActiveSnapshot() });
     for region in 0..blocks.div_ceil(REGION_BLOCKS) {
         pgrx::check_for_interrupts!();
-        let first = region * REGION_BLOCKS;
         // SAFETY: the caller's promise.
         unsafe {
-            let visible = visibility::visible(heap, first..(first + REGION_BLOCKS).min(blocks));
+            let visible = visibility::visible(heap, region, blocks);
             let Some(known) = regions::load(index, region) else { continue };
             for number in 1..=SLOTS {
                 let here = (0..).zip(&visible).zip(known.entries());

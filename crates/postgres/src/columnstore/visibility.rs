@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, TransactionId};
 
-use super::copy;
+use super::{copy, layout};
 use crate::host::relation::Open;
 use crate::host::{buffer, guarded_run, heap_tuple};
 
@@ -11,12 +11,24 @@ const BITS: usize = 2;
 /// Heap blocks of a page of the map.
 const BLOCKS_PER_PAGE: u32 = (((buffer::PAGE_BYTES - buffer::PAGE_HEADER_BYTES) * 8) / BITS) as u32;
 
-/// Which of these blocks are all-visible now: one for each. The bits of one page of the map are read under
-/// its shared lock, so that all later looks at the index see what was done before they were set.
+/// Blocks of a byte of the map.
+const BLOCKS_PER_BYTE: usize = 8 / BITS;
+
+/// Which of a byte's blocks are all-visible.
+fn of_byte(byte: u8) -> [bool; BLOCKS_PER_BYTE] {
+    std::array::from_fn(|at| u32::from(byte >> (at * BITS)) & pg_sys::VISIBILITYMAP_ALL_VISIBLE != 0)
+}
+
+/// Which blocks of a region are all-visible now, in a table of so many: one for each. The bits of one page of
+/// the map are read under its shared lock, so that all later looks at the index see what was done before they
+/// were set.
 ///
 /// # Safety
 /// The heap is open and locked.
-pub unsafe fn visible(heap: Open, blocks: std::ops::Range<BlockNumber>) -> Vec<bool> {
+pub unsafe fn visible(heap: Open, region: u32, blocks: BlockNumber) -> Vec<bool> {
+    // Regions and pages of the map begin with a byte's first block.
+    const { assert!((layout::REGION_BLOCKS as usize).is_multiple_of(BLOCKS_PER_BYTE)) };
+    let blocks = layout::blocks_of(region, blocks);
     let mut found = Vec::with_capacity((blocks.end - blocks.start) as usize);
     let mut map: Buffer = 0;
     let mut at = blocks.start;
@@ -30,12 +42,13 @@ pub unsafe fn visible(heap: Open, blocks: std::ops::Range<BlockNumber>) -> Vec<b
                 found.extend((at..end).map(|_| false));
             } else {
                 buffer::lock_shared(map);
-                let bytes = buffer::bytes(buffer::page(map));
-                found.extend((at..end).map(|block| {
-                    let bit = (block % BLOCKS_PER_PAGE) as usize * BITS;
-                    let byte = bytes.get(buffer::PAGE_HEADER_BYTES + bit / 8).copied().unwrap_or(0);
-                    u32::from(byte >> (bit % 8)) & pg_sys::VISIBILITYMAP_ALL_VISIBLE != 0
-                }));
+                let first = (at % BLOCKS_PER_PAGE) as usize / BLOCKS_PER_BYTE;
+                let bytes = buffer::bytes(buffer::page(map)).iter().skip(buffer::PAGE_HEADER_BYTES + first);
+                let read = (end - at) as usize;
+                for byte in bytes.take(read.div_ceil(BLOCKS_PER_BYTE)) {
+                    found.extend_from_slice(&of_byte(*byte));
+                }
+                found.truncate((end - blocks.start) as usize);
                 buffer::unlock(map);
             }
             at = end;
