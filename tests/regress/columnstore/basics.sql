@@ -15,6 +15,19 @@ SELECT * FROM compared('SELECT day, count(*), sum(amount) FROM t WHERE name LIKE
 SELECT * FROM compared('SELECT id, name FROM t WHERE ratio IS NULL AND amount < 500');
 SELECT * FROM compared('SELECT doc->>''n'' AS n, count(*) FROM t GROUP BY 1');
 SELECT * FROM compared('SELECT a.id FROM t a JOIN t b ON a.id = b.id + 1 WHERE b.name = ''name 7''');
+-- what the copies' statistics know is not read
+CREATE FUNCTION known(query text, OUT rows_known text, OUT bytes_read text) LANGUAGE plpgsql AS $$
+DECLARE
+    plan jsonb;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+    SELECT jsonb_path_query_first(plan, '$.**."Rows from Statistics"'),
+           CASE jsonb_path_query_first(plan, '$.**."Bytes Decoded"') WHEN '0' THEN 'none' ELSE 'some' END INTO rows_known, bytes_read;
+END $$;
+SELECT * FROM known('SELECT count(*) FROM t');
+SELECT * FROM known('SELECT min(day), max(id), count(ratio) FROM t');
+SELECT * FROM known('SELECT count(*) FROM t WHERE id > 0');
+SELECT * FROM known('SELECT sum(id) FROM t');
 -- the plan says which index it reads
 EXPLAIN (COSTS OFF) SELECT name, sum(id) FROM t GROUP BY name;
 -- system columns and whole rows are the heap's, but for tableoid
@@ -30,6 +43,8 @@ INSERT INTO t (id, name) SELECT g, 'more' FROM generate_series(100001, 100020) g
 UPDATE t SET name = 'changed' WHERE id % 10000 = 1;
 DELETE FROM t WHERE id % 10000 = 2;
 SELECT * FROM compared('SELECT count(*), sum(id), max(name) FROM t');
+SELECT * FROM known('SELECT count(*) FROM t');
+SELECT * FROM compared('SELECT count(*) FROM t');
 BEGIN;
 DELETE FROM t WHERE id % 10000 = 3;
 SAVEPOINT s;
