@@ -13,7 +13,7 @@ use std::thread::LocalKey;
 
 use pgrx::pg_sys;
 
-use super::{cost, offered, path_hook, ranges};
+use super::{cost, offered, path_hook, ranges, whole_keys};
 use crate::columnstore;
 use crate::columnstore::estimate;
 use crate::host::relation::{Open, has_attribute};
@@ -81,6 +81,7 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
         else {
             return;
         };
+        whole_keys::note(root, rel);
         let shares = estimate::shares(indexes.iter().map(|index| index.indexoid), table);
         let stored = cost::Stored::of_copies(rel, &shares);
         let estimate = cost::estimate(root, rel, table.as_ptr(), &stored, attributes);

@@ -4,7 +4,8 @@
 //! - `cost`: prices it; `index_paths`: prices index and bitmap paths beside it
 //! - `plan`: turns the chosen path into a plan node
 //! - `template` and its helpers (`operand`, `constant`, `like`, `resolve`): translate WHERE clauses
-//! - `offered`: what columnar scans a statement was offered; `ranges`: where the server guesses
+//! - `offered`: what columnar scans a statement was offered
+//! - `ranges`, `whole_keys`: where the server guesses how many rows a join has
 //!
 //! `scan` translates the clauses again, because a plan has them as the server's own expressions. So a
 //! plan can be copied, cached and shown like any other.
@@ -21,6 +22,7 @@ pub mod plan;
 pub mod ranges;
 pub mod resolve;
 pub mod template;
+pub mod whole_keys;
 
 /// Registers hooks and node methods. Called once per process by `_PG_init`.
 ///

@@ -18,7 +18,7 @@ use crate::compat;
 use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::{columnstore_path, cost, index_paths, offered, plan};
+use super::{columnstore_path, cost, index_paths, offered, plan, whole_keys};
 use crate::host::full_errors;
 use crate::host::hooks::Chain;
 use crate::host::relation::{Open, has_attribute, with_table};
@@ -171,6 +171,7 @@ unsafe fn offer_columnar(
         if finds_few_rows(rel) {
             return;
         }
+        whole_keys::note(root, rel);
         let stored = cost::Stored::of_table(rel, Open::of(relation), outline.as_deref());
         let estimate = cost::estimate(root, rel, relation, &stored, attributes);
         add_paths(root, rel, &estimate, cold > 0.0, price_index_paths);
