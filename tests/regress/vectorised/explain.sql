@@ -42,6 +42,11 @@ SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE asked(3, '{note 1}');
 RESET plan_cache_mode;
 SELECT plan($$SELECT count(*) FROM orders WHERE amount + 1 > (SELECT avg(amount) FROM orders)$$);
+-- What nested loops pass to their inner sides, in columns that come from there.
+EXPLAIN (COSTS OFF, VERBOSE) SELECT s1, s2, sm FROM generate_series(1, 3) s1,
+  LATERAL (SELECT s2, sum(s1 + s2) AS sm FROM generate_series(1, 3) s2 GROUP BY s2) ss ORDER BY 1, 2;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT * FROM generate_series(1, 3) a, LATERAL (SELECT b, c.* FROM generate_series(1, a) b,
+  LATERAL (SELECT c, sum(a * b + c) FROM generate_series(1, b) c GROUP BY c) c) x ORDER BY 1, 2, 3;
 -- The other formats.
 SELECT plan($$SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer$$, 'COSTS OFF, FORMAT JSON');
 SELECT plan($$SELECT customer, sum(amount) FROM orders WHERE amount + 0 < 100 GROUP BY customer$$, 'COSTS OFF, FORMAT YAML');

@@ -29,6 +29,8 @@ const MOST: usize = 100_000;
 struct Place<'a> {
     plan: Plan<'a>,
     left: usize,
+    /// The place that led here. Null at the top.
+    above: *const Self,
 }
 
 /// The list of columns of `plan`, whose references are set, for the node that takes its place.
@@ -42,7 +44,7 @@ pub fn columns(plan: Plan<'_>) -> *mut pg_sys::List {
             let entry = pg_sys::flatCopyTargetEntry(target.as_ptr());
             if reference(expression).is_some() {
                 let allowed = left.min(MOST_OF_COLUMN);
-                let mut place = Place { plan, left: allowed };
+                let mut place = Place { plan, left: allowed, above: std::ptr::null() };
                 let followed = tree::guarded(|| follow(expression.as_ptr(), (&raw mut place).cast()));
                 (*entry).expr = if place.left > 0 { followed.cast() } else { hidden(expression) };
                 left -= allowed - place.left;
@@ -85,7 +87,13 @@ unsafe extern "C-unwind" fn follow(node: *mut pg_sys::Node, data: *mut c_void) -
         let place = data.cast::<Place<'_>>();
         let Some(part) = Node::new(node).filter(|_| (*place).left > 0) else { return node };
         (*place).left -= 1;
-        let Some(var) = reference(part) else { return shown_call(part, tree::mutate(node, follow, data)) };
+        let Some(var) = reference(part) else {
+            let passed = part.as_a::<pg_sys::Param>().and_then(|param| passed(data.cast(), param));
+            return match passed {
+                Some((value, outer)) => follow_in(outer, value, data.cast()),
+                None => shown_call(part, tree::mutate(node, follow, data)),
+            };
+        };
         if is_of_parent((*place).plan, var) {
             let column = tree::mutate(node, follow, data).cast::<pg_sys::Var>();
             (*column).varno = var.varnosyn.cast_signed();
@@ -96,10 +104,43 @@ unsafe extern "C-unwind" fn follow(node: *mut pg_sys::Node, data: *mut c_void) -
             (*place).left = 0;
             return node;
         };
-        let mut below = Place { plan, left: (*place).left };
-        let followed = follow(found.as_ptr(), (&raw mut below).cast());
-        (*place).left = below.left;
+        let below = Place { plan, left: (*place).left, above: place };
+        follow_in(below, found, place)
+    }
+}
+
+/// What an expression stands for at a place that was reached from another one.
+unsafe fn follow_in(mut place: Place<'_>, node: Node<'_>, from: *mut Place<'_>) -> *mut pg_sys::Node {
+    // SAFETY: as `follow`; the place lives as long as the walk.
+    unsafe {
+        let followed = follow(node.as_ptr(), (&raw mut place).cast());
+        (*from).left = place.left;
         followed
+    }
+}
+
+/// The value that a nested loop above passes to its inner side as this parameter, and the place where the
+/// value is an expression. EXPLAIN does not find the loop from the new node, which is above it.
+unsafe fn passed<'a>(
+    place: *const Place<'a>,
+    param: Typed<'_, pg_sys::Param>,
+) -> Option<(Node<'a>, Place<'a>)> {
+    if param.paramkind != pg_sys::ParamKind::PARAM_EXEC {
+        return None;
+    }
+    // SAFETY: places above live as long as those that they led to.
+    unsafe {
+        let (mut at, left) = (place, (*place).left);
+        while let Some(above) = (*at).above.as_ref() {
+            if let PlanNode::NestLoop(join) = above.plan.kind()
+                && above.plan.inner().map(Plan::as_ptr) == Some((*at).plan.as_ptr())
+                && let Some(found) = join.parameters().iter().find(|found| found.paramno == param.paramid)
+            {
+                return Some((found.value(), Place { plan: above.plan, left, above: above.above }));
+            }
+            at = above;
+        }
+        None
     }
 }
 

@@ -116,7 +116,8 @@ kinds! {
     Limit T_Limit { offset: limitOffset Option, count: limitCount Option }
     HashJoin T_HashJoin { hash_clauses: hashclauses List }
     MergeJoin T_MergeJoin { merge_clauses: mergeclauses List }
-    NestLoop T_NestLoop { parameters: nestParams List }
+    NestLoop T_NestLoop { parameters: nestParams List<Typed<'a, pg_sys::NestLoopParam>> }
+    NestLoopParam T_NestLoopParam { value: paramval Node }
     WindowAgg T_WindowAgg {
         start_offset: startOffset Option,
         end_offset: endOffset Option,
