@@ -11,6 +11,12 @@ pub unsafe fn start() {
     unsafe { pg_sys::CritSectionCount += 1 }
 }
 
+/// Whether the process is in one, be it ours or the server's.
+pub fn is_inside() -> bool {
+    // SAFETY: as `start`.
+    unsafe { pg_sys::CritSectionCount > 0 }
+}
+
 /// Leaves the critical section.
 pub unsafe fn end() {
     // SAFETY: paired with `start`.

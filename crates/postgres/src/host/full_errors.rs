@@ -18,6 +18,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use pgrx::pg_sys::{self, ErrorContextCallback, ErrorData};
 
+use super::critical;
+
 mod c {
     use std::ffi::{c_char, c_int};
 
@@ -115,6 +117,11 @@ unsafe extern "C-unwind" fn walk(frame: *mut c_void) {
     // once, in a context that errors leave alone.
     unsafe {
         let frame = &mut *frame.cast::<Frame>();
+        // In a critical section there is no ERROR to keep, and nothing may be allocated. 18 logs there what an
+        // I/O has come to.
+        if critical::is_inside() {
+            return;
+        }
         if c::geterrcode() == pg_sys::errcodes::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
             return;
         }
