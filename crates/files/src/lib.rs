@@ -1,17 +1,21 @@
-//! Files of other systems: Parquet and CSV, read into vectors and written from them.
+//! Column files, and files of other systems (Parquet, CSV): read into vectors and written from them.
 //!
-//! Called by hosts for import and export. It knows no database. Both formats are read and written piece by
+//! Called by hosts for import and export. It knows no database. All are read and written piece by
 //! piece, so memory does not grow with the file.
 //!
-//! - `field`: a column of a file
+//! - `column`: column files, which are our own
+//! - `field`: a column of a file of others
 //! - `parquet`: Parquet, by the crate of that name
+//! - `text`: values as text
 //! - `csv`: comma-separated values: fields by `csv-core`, and what their types may be
 
 mod error;
 mod field;
 
+pub mod column;
 pub mod csv;
 pub mod parquet;
+pub mod text;
 
 pub use error::{Error, Result};
 pub use field::{Field, FieldKind, Unit};

@@ -87,8 +87,8 @@ fn slot_of(slots: Slots, index: usize) -> u8 {
 pub unsafe fn take(indexes: &[Open], heap: Open, uses_copies: bool) -> Cover {
     let blocks = heap.block_count();
     let mut cover = Cover { stripes: vec![Vec::new(); indexes.len()], ..Cover::default() };
-    // Since 17 `ALTER TABLE ONLY ... SET EXPRESSION` on a partitioned table leaves the indexes of its partitions
-    // without a page.
+    // Since 17 `ALTER TABLE ONLY ... SET EXPRESSION` on a partitioned table leaves the indexes of its
+    // partitions without a page.
     let uses_copies = uses_copies && indexes.iter().all(|index| index.block_count() > 0);
     for region in 0..blocks.div_ceil(REGION_BLOCKS) {
         pgrx::check_for_interrupts!();

@@ -117,8 +117,8 @@ unsafe extern "C-unwind" fn walk(frame: *mut c_void) {
     // once, in a context that errors leave alone.
     unsafe {
         let frame = &mut *frame.cast::<Frame>();
-        // In a critical section there is no ERROR to keep, and nothing may be allocated. 18 logs there what an
-        // I/O has come to.
+        // In a critical section there is no ERROR to keep, and nothing may be allocated. 18 logs there what
+        // an I/O has come to.
         if critical::is_inside() {
             return;
         }

@@ -1,0 +1,151 @@
+//! The columns of a file, and where its segments are.
+//!
+//! ```text
+//! magic "CLFF", version u8, columns v,
+//! per column: number v, name (length v, bytes), declared type (length v, bytes), type tag u8, fixed width u16;
+//! segments v, per segment: offset v, length v, rows v;
+//! checksum u64
+//! ```
+//! v = varint. A column keeps its number for as long as the file lives; segments name columns by it. Dates
+//! and timestamps count from 2000-01-01.
+
+use std::ops::Range;
+
+use encodings::cursor::{Reader, Writer};
+use stripe::{CHECKSUM_BYTES, checksum};
+use vector::LogicalType;
+
+use super::segment;
+use crate::{Error, Result};
+
+/// Most columns of a file.
+pub const MAX_COLUMNS: usize = 65_535;
+const MAGIC: [u8; 4] = *b"CLFF";
+const VERSION: u8 = 1;
+
+/// A column of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its number, which it keeps.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// The type in PostgreSQL's words, as `numeric(15,2)`.
+    pub declared: String,
+    /// What its values are to this crate.
+    pub logical: LogicalType,
+}
+
+/// Where a segment is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentPlace {
+    /// Its bytes in the file.
+    pub bytes: Range<u64>,
+    /// The rows of its stripes.
+    pub rows: u64,
+}
+
+/// A footer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Footer {
+    /// The columns, in their order.
+    pub columns: Vec<Column>,
+    /// The segments, oldest first.
+    pub segments: Vec<SegmentPlace>,
+}
+
+impl Footer {
+    /// The sealed bytes.
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.bytes(&MAGIC);
+        out.u8(VERSION);
+        out.varint(self.columns.len() as u64);
+        for column in &self.columns {
+            out.varint(column.number.into());
+            out.child(column.name.as_bytes());
+            out.child(column.declared.as_bytes());
+            out.u8(column.logical.tag());
+            out.u16(if let LogicalType::FixedBytes(width) = column.logical { width } else { 0 });
+        }
+        out.varint(self.segments.len() as u64);
+        for segment in &self.segments {
+            out.varint(segment.bytes.start);
+            out.varint(segment.bytes.end - segment.bytes.start);
+            out.varint(segment.rows);
+        }
+        seal(out)
+    }
+
+    /// Parses sealed bytes. Segments lie before byte `end` of the file.
+    ///
+    /// # Errors
+    /// `Malformed` for bytes that break the format, `Unsupported` for a newer version.
+    pub fn read(sealed: &[u8], end: u64) -> Result<Self> {
+        let mut cursor = unseal(sealed, MAGIC, "footer")?;
+        Self::parse(&mut cursor, end).map_err(|error| super::broken("footer", &error))
+    }
+
+    fn parse(cursor: &mut Reader<'_>, end: u64) -> vector::Result<Self> {
+        let count = cursor.count(MAX_COLUMNS, "columns")?;
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            let number = u32::try_from(cursor.varint()?).unwrap_or(u32::MAX);
+            let (name, declared) = (text(cursor)?, text(cursor)?);
+            let (tag, width) = (cursor.u8()?, cursor.u16()?);
+            let logical = LogicalType::from_tag(tag, width)
+                .filter(|logical| *logical != LogicalType::FixedBytes(0))
+                .ok_or_else(|| vector::Error::Unsupported(format!("type tag {tag}")))?;
+            columns.push(Column { number, name, declared, logical });
+        }
+        // A segment takes three bytes at least.
+        let count = cursor.count(cursor.remaining() / 3, "segments")?;
+        let mut segments = Vec::with_capacity(count);
+        for _ in 0..count {
+            let bytes = segment::range(cursor, end)?;
+            segments.push(SegmentPlace { bytes, rows: cursor.varint()? });
+        }
+        match cursor.remaining() {
+            0 => Ok(Self { columns, segments }),
+            surplus => Err(vector::Error::corrupt(format!("{surplus} surplus bytes"))),
+        }
+    }
+}
+
+fn text(cursor: &mut Reader<'_>) -> vector::Result<String> {
+    let bytes = cursor.child()?.rest();
+    String::from_utf8(bytes.to_vec()).map_err(|_| vector::Error::corrupt("a name that is no UTF-8"))
+}
+
+/// The bytes with their checksum.
+pub fn seal(mut out: Writer) -> Vec<u8> {
+    let sum = checksum(out.as_slice());
+    out.u64(sum);
+    out.into_bytes()
+}
+
+/// What lies between magic, version and checksum of a sealed part.
+///
+/// # Errors
+/// `Malformed` where it is another part or damaged, `Unsupported` for a newer version.
+pub fn unseal<'a>(sealed: &'a [u8], magic: [u8; 4], part: &str) -> Result<Reader<'a>> {
+    let mut cursor = Reader::new(sealed);
+    let found = cursor.array::<4>().and_then(|found| Ok((found, cursor.u8()?)));
+    match found {
+        // A newer version may be sealed in another way.
+        Ok((found, version)) if found == magic && version != VERSION => {
+            return Err(Error::Unsupported(format!(
+                "the {part} is of version {version}; this build reads 1"
+            )));
+        }
+        Ok((found, _)) if found == magic => {}
+        _ => return Err(Error::Malformed(format!("there is no {part} where one is named"))),
+    }
+    let whole = sealed.split_last_chunk::<CHECKSUM_BYTES>();
+    let is_whole =
+        whole.is_some_and(|(body, sum)| cfg!(fuzzing) || checksum(body) == u64::from_le_bytes(*sum));
+    match whole.and_then(|(body, _)| body.get(MAGIC.len() + 1..)).filter(|_| is_whole) {
+        Some(body) => Ok(Reader::new(body)),
+        None => Err(Error::Malformed(format!("the {part} does not match its checksum"))),
+    }
+}

@@ -1,0 +1,38 @@
+//! Column files: stripes in one file that says itself what is in it. FORMAT.md describes the bytes.
+//!
+//! A file is only appended to. Each load writes stripes, then what is known of them (a *segment*), then a
+//! footer that names the columns and all segments. At last it writes in the file's head where the footer is.
+//! The head has two places for that, used in turn. So whatever ends a load early, the file has the rows of
+//! the loads that were finished, and nobody who reads meanwhile sees half of one.
+//!
+//! - `head`: the first 4 kB
+//! - `footer`: columns and segments; `segment`: stripes
+//! - `ranges`: where the bytes come from
+//! - `read`: a file that is open; `write`: a load
+//! - `codecs`: block codecs where there is no server
+
+mod codecs;
+mod footer;
+mod head;
+mod ranges;
+mod read;
+mod segment;
+mod write;
+
+pub use codecs::FileCodecs;
+pub use encodings::Codec;
+pub use footer::Column;
+pub use ranges::Ranges;
+pub use read::{ColumnFile, OpenStripe};
+pub use segment::StripePlace;
+pub use write::{ColumnWriter, Loaded, WriteOptions};
+
+use crate::Error;
+
+/// Bytes that break the format, in the part of this name.
+fn broken(part: &str, error: &vector::Error) -> Error {
+    match error {
+        vector::Error::Unsupported(what) => Error::Unsupported(what.clone()),
+        other => Error::Malformed(format!("the {part} is damaged: {other}")),
+    }
+}

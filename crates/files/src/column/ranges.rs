@@ -1,0 +1,42 @@
+//! Where the bytes of a file come from: a local file now, and a store of objects one day.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use crate::{Error, Result};
+
+/// Bytes that can be read anywhere.
+pub trait Ranges {
+    /// How many there are.
+    ///
+    /// # Errors
+    /// Where they cannot be reached.
+    fn length(&self) -> Result<u64>;
+
+    /// Appends exactly these bytes to `out`.
+    ///
+    /// # Errors
+    /// Where they are not there, or cannot be read.
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()>;
+}
+
+impl Ranges for File {
+    fn length(&self) -> Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        let wanted = range.end.saturating_sub(range.start);
+        let (length, start) = (usize::try_from(wanted).unwrap_or(usize::MAX), out.len());
+        // The range is that of a damaged file, perhaps: no memory for what is not there.
+        if range.end > self.length()? {
+            return Err(Error::Malformed(format!("the file ends before byte {}", range.end)));
+        }
+        out.try_reserve_exact(length)
+            .map_err(|_| Error::Malformed(format!("no memory for {length} bytes at {}", range.start)))?;
+        out.resize(start + length, 0);
+        self.read_exact_at(out.get_mut(start..).unwrap_or_default(), range.start)?;
+        Ok(())
+    }
+}

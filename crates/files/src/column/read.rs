@@ -1,0 +1,238 @@
+//! A column file that is open.
+
+use std::ops::Range;
+
+use stripe::{StripeBytes, StripeReader, verify_chunk, verify_column};
+use vector::{LogicalType, Vector, VectorBuilder};
+
+use super::footer::{Column, Footer};
+use super::head::{self, HEAD_BYTES, Place};
+use super::segment::{self, StripePlace};
+use super::{FileCodecs, Ranges};
+use crate::{Error, Result};
+
+/// A column file, as it was when it was opened. Loads that come later do not change what it reads.
+#[derive(Debug)]
+pub struct ColumnFile<R> {
+    source: R,
+    place: Place,
+    footer: Footer,
+    stripes: Vec<StripePlace>,
+}
+
+impl<R: Ranges> ColumnFile<R> {
+    /// Opens a file: its head, its footer and what is known of its stripes are read.
+    ///
+    /// # Errors
+    /// `Malformed` where this is no column file, or a damaged one; `Unsupported` for one of a newer version;
+    /// `Io` where it cannot be read.
+    pub fn open(source: R) -> Result<Self> {
+        let mut head = Vec::new();
+        source.read(0..HEAD_BYTES.min(source.length()?), &mut head)?;
+        let place = head::read(&head)?;
+        let length = source.length()?;
+        if place.end > length || place.footer().end > place.end {
+            return Err(Error::Malformed(format!("it has {length} bytes and should have {}", place.end)));
+        }
+        let mut bytes = Vec::new();
+        source.read(place.footer(), &mut bytes)?;
+        let footer = Footer::read(&bytes, place.end)?;
+        let mut stripes = Vec::new();
+        for each in &footer.segments {
+            bytes.clear();
+            source.read(each.bytes.clone(), &mut bytes)?;
+            let found = segment::read(&bytes, place.end)?;
+            if found.iter().map(|stripe| u64::from(stripe.rows)).sum::<u64>() != each.rows {
+                return Err(Error::Malformed("a segment has other rows than the footer says".into()));
+            }
+            stripes.extend(found);
+        }
+        Ok(Self { source, place, footer, stripes })
+    }
+
+    /// The columns, in their order.
+    pub fn columns(&self) -> &[Column] {
+        &self.footer.columns
+    }
+
+    /// The stripes, in the order in which they were written.
+    pub fn stripes(&self) -> &[StripePlace] {
+        &self.stripes
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.footer.segments.iter().map(|segment| segment.rows).sum()
+    }
+
+    /// How many loads were finished.
+    pub const fn loads(&self) -> u64 {
+        self.place.generation
+    }
+
+    /// How many bytes of the file count. What lies behind them was left by a load that was not finished.
+    pub const fn length(&self) -> u64 {
+        self.place.end
+    }
+
+    pub(super) const fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(super) fn into_footer(self) -> Footer {
+        self.footer
+    }
+
+    /// Opens a stripe by its position. None past the last one.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn stripe(&self, at: usize) -> Result<Option<OpenStripe<'_, R>>> {
+        let Some(place) = self.stripes.get(at) else { return Ok(None) };
+        let bytes = BytesOfStripe { source: &self.source, range: place.bytes.clone() };
+        let mut footer = Vec::new();
+        let reader = bytes.read(place.footer.clone(), &mut footer).and_then(|()| StripeReader::open(&footer));
+        let reader = reader.map_err(|error| damaged(place, &error))?;
+        if reader.row_count() != place.rows {
+            let error =
+                vector::Error::corrupt(format!("{} rows where {} are named", reader.row_count(), place.rows));
+            return Err(damaged(place, &error));
+        }
+        Ok(Some(OpenStripe { columns: &self.footer.columns, place, reader, bytes }))
+    }
+}
+
+/// An error in a stripe, with its place.
+fn damaged(place: &StripePlace, error: &vector::Error) -> Error {
+    super::broken(&format!("stripe at byte {}", place.bytes.start), error)
+}
+
+/// A stripe that is open.
+#[derive(Debug)]
+pub struct OpenStripe<'a, R> {
+    columns: &'a [Column],
+    place: &'a StripePlace,
+    reader: StripeReader,
+    bytes: BytesOfStripe<'a, R>,
+}
+
+/// The bytes of a stripe of a file.
+#[derive(Debug)]
+struct BytesOfStripe<'a, R> {
+    source: &'a R,
+    range: Range<u64>,
+}
+
+impl<R: Ranges> StripeBytes for BytesOfStripe<'_, R> {
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> vector::Result<()> {
+        let start = self.range.start.checked_add(range.start);
+        let end = self.range.start.checked_add(range.end).filter(|end| *end <= self.range.end);
+        let Some((start, end)) = start.zip(end) else {
+            return Err(vector::Error::corrupt(format!("bytes {range:?} of {:?}", self.range)));
+        };
+        self.source.read(start..end, out).map_err(|error| match error {
+            Error::Io(error) => vector::Error::Host(error.to_string()),
+            other => vector::Error::corrupt(other.to_string()),
+        })
+    }
+}
+
+impl<R: Ranges> OpenStripe<'_, R> {
+    /// The reader of its columns, chunks and statistics.
+    pub const fn reader(&self) -> &StripeReader {
+        &self.reader
+    }
+
+    /// Where its column is, of the file's column at this position. None if it is older than the column.
+    ///
+    /// # Errors
+    /// `Malformed` where its type is another one.
+    pub fn column(&self, at: usize) -> Result<Option<usize>> {
+        let Some(column) = self.columns.get(at) else { return Ok(None) };
+        let Some(found) = self.place.columns.iter().position(|&number| number == column.number) else {
+            return Ok(None);
+        };
+        match self.reader.logical(found) {
+            Some(logical) if logical == column.logical => Ok(Some(found)),
+            other => Err(Error::Malformed(format!(
+                "column {} is {:?}, and {other:?} in the stripe at byte {}",
+                column.name, column.logical, self.place.bytes.start
+            ))),
+        }
+    }
+
+    /// The values of one chunk, of the file's column at this position.
+    ///
+    /// # Errors
+    /// `Malformed` for damaged bytes.
+    pub fn read(&self, at: usize, chunk: u32) -> Result<Vector> {
+        let Some(column) = self.column(at)? else {
+            let logical = self.columns.get(at).map_or(LogicalType::Bytes, |column| column.logical);
+            return Ok(nulls(logical, self.reader.chunk_rows(chunk).len()));
+        };
+        let read = self.reader.read_chunk(column, chunk, &self.bytes, &FileCodecs);
+        let decoded = read.and_then(|chunk| chunk.decode(&FileCodecs)).map(Vector::flatten);
+        decoded.map_err(|error| damaged(self.place, &error))
+    }
+
+    /// How many bytes a column takes, of the file's column at this position.
+    ///
+    /// # Errors
+    /// `Malformed` for damaged bytes.
+    pub fn column_bytes(&self, at: usize) -> Result<u64> {
+        let Some(column) = self.column(at)? else { return Ok(0) };
+        let length = |range: Range<u64>| range.end - range.start;
+        let sum = || {
+            let mut sum = length(self.reader.shared_range(column, &self.bytes)?);
+            for chunk in 0..self.reader.chunk_count() {
+                sum += length(self.reader.chunk_range(column, chunk, &self.bytes)?);
+            }
+            Ok(sum)
+        };
+        sum().map_err(|error| damaged(self.place, &error))
+    }
+
+    /// Holds all that the stripe says of its values against them. Returns what is wrong, in words.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn verify(&self) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        let columns = u32::try_from(self.reader.column_count()).unwrap_or(u32::MAX);
+        for column in 0..columns {
+            let at = column as usize;
+            let name = self
+                .place
+                .columns
+                .get(at)
+                .and_then(|number| self.columns.iter().find(|c| c.number == *number));
+            let name =
+                name.map_or_else(|| format!("column {}", at + 1), |column| format!("column {}", column.name));
+            let mut tell = |place: String, finding: stripe::Finding| {
+                found.push(format!("stripe at byte {}, {place}: {}", self.place.bytes.start, finding.detail));
+            };
+            let wrong = |error| damaged(self.place, &error);
+            if let Some(finding) =
+                verify_column(&self.reader, at, &self.place.summary, &self.bytes).map_err(wrong)?
+            {
+                tell(name.clone(), finding);
+                continue;
+            }
+            for chunk in 0..self.reader.chunk_count() {
+                let finding =
+                    verify_chunk(&self.reader, at, chunk, &self.bytes, &FileCodecs).map_err(wrong)?;
+                if let Some(finding) = finding {
+                    tell(format!("{name}, chunk {chunk}"), finding);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// So many NULLs.
+fn nulls(logical: LogicalType, rows: usize) -> Vector {
+    let mut builder = VectorBuilder::new(logical);
+    (0..rows).for_each(|_| builder.push_null());
+    builder.finish(&|_, _, _| Box::default())
+}

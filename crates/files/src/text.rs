@@ -1,0 +1,211 @@
+//! Values of column files as text, in PostgreSQL's words.
+
+use std::fmt::Write;
+
+use vector::{LogicalType, NumericValues, Special, Values, Vector, unsigned};
+
+use crate::{Error, Result};
+
+/// Days from 1970-01-01 to 2000-01-01, where dates and timestamps of column files begin.
+pub const EPOCH_DAYS: i64 = 10_957;
+const DAY: i64 = 86_400_000_000;
+
+/// Appends the value of a row that is not NULL. The declared type says what the vector does not: whether
+/// integers are times of the day, and timestamps instants.
+///
+/// # Errors
+/// `Unsupported` for values that only the server knows.
+pub fn append(column: &Vector, row: usize, declared: &str, out: &mut String) -> Result<()> {
+    let unknown = || Error::Unsupported(format!("values of type {declared} have no text outside the server"));
+    let written = match (column.logical, &column.values) {
+        (LogicalType::Bool, Values::Bool(values)) => write!(out, "{}", values.get(row)),
+        (LogicalType::Int64, Values::Int64(values)) if declared == "time without time zone" => {
+            time(values.get(row).copied().unwrap_or(0), out)
+        }
+        (LogicalType::UInt64, Values::Int64(values)) => {
+            write!(out, "{}", unsigned(values.get(row).copied().unwrap_or(0)))
+        }
+        (LogicalType::Timestamp, Values::Int64(values)) => {
+            let zone = if declared.starts_with("timestamp") && declared.ends_with("with time zone") {
+                "+00"
+            } else {
+                ""
+            };
+            timestamp(values.get(row).copied().unwrap_or(0), zone, out)
+        }
+        (LogicalType::Date, Values::Int32(values)) => match values.get(row).copied().unwrap_or(0) {
+            i32::MAX => write!(out, "infinity"),
+            i32::MIN => write!(out, "-infinity"),
+            days => date(days.into(), "", out),
+        },
+        (_, Values::Int16(values)) => write!(out, "{}", values.get(row).copied().unwrap_or(0)),
+        (_, Values::Int32(values)) => write!(out, "{}", values.get(row).copied().unwrap_or(0)),
+        (_, Values::Int64(values)) => write!(out, "{}", values.get(row).copied().unwrap_or(0)),
+        (_, Values::Float32(values)) => {
+            let value = values.get(row).copied().unwrap_or(0.0);
+            float(&format!("{value:?}"), out)
+        }
+        (_, Values::Float64(values)) => {
+            let value = values.get(row).copied().unwrap_or(0.0);
+            float(&format!("{value:?}"), out)
+        }
+        (LogicalType::Uuid, Values::Fixed(values)) => {
+            values.get(row).iter().enumerate().try_for_each(|(at, byte)| {
+                write!(out, "{}{byte:02x}", if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" })
+            })
+        }
+        (LogicalType::Numeric, Values::Numeric(values)) => {
+            return decimal(values, row, out).ok_or_else(unknown);
+        }
+        (LogicalType::Text, Values::Bytes(values)) => {
+            write!(out, "{}", String::from_utf8_lossy(values.get(row)))
+        }
+        (LogicalType::Bytes, Values::Bytes(values)) if declared == "bytea" => {
+            out.push_str("\\x");
+            values.get(row).iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        }
+        _ => return Err(unknown()),
+    };
+    // A String takes all that is written.
+    written.map_err(|_| unknown())
+}
+
+/// Rust's shortest digits, with the server's words.
+fn float(debug: &str, out: &mut String) -> std::fmt::Result {
+    match debug {
+        "inf" => write!(out, "Infinity"),
+        "-inf" => write!(out, "-Infinity"),
+        "NaN" => write!(out, "NaN"),
+        number => {
+            let (digits, exponent) = number.split_once('e').unwrap_or((number, ""));
+            let digits = digits.strip_suffix(".0").unwrap_or(digits);
+            match exponent.strip_prefix('-') {
+                _ if exponent.is_empty() => write!(out, "{digits}"),
+                Some(exponent) => write!(out, "{digits}e-{exponent:0>2}"),
+                None => write!(out, "{digits}e+{exponent:0>2}"),
+            }
+        }
+    }
+}
+
+/// None for a value that 128 bits do not hold.
+fn decimal(values: &NumericValues, row: usize, out: &mut String) -> Option<()> {
+    if let Some(side) = values.side_value(row) {
+        out.push_str(match Special::of(side)? {
+            Special::Nan => "NaN",
+            Special::Infinity => "Infinity",
+            Special::NegativeInfinity => "-Infinity",
+        });
+        return Some(());
+    }
+    let (unscaled, scale, shown) =
+        (values.ints.get(row), usize::from(values.scale), usize::from(values.display.get(row)));
+    let mut digits = format!("{:0width$}", unscaled.unsigned_abs(), width = scale + 1);
+    // Digits past those that are shown are zeros.
+    match shown.checked_sub(scale) {
+        Some(more) => digits.extend(std::iter::repeat_n('0', more)),
+        None => digits.truncate(digits.len() + shown - scale),
+    }
+    let (whole, fraction) = digits.split_at(digits.len() - shown);
+    let (sign, point) = (if unscaled < 0 { "-" } else { "" }, if fraction.is_empty() { "" } else { "." });
+    write!(out, "{sign}{whole}{point}{fraction}").ok()
+}
+
+/// Year, month and day of so many days since 2000-01-01, in the Gregorian calendar. From H. Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: years begin in March, so that the day
+/// that comes every four years is their last, and eras have 400 years.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH_DAYS + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// `between` stands before the mark of years before the first.
+fn date(days: i64, between: &str, out: &mut String) -> std::fmt::Result {
+    let (year, month, day) = civil(days);
+    let (year, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    write!(out, "{year:04}-{month:02}-{day:02}{between}{era}")
+}
+
+fn time(micros: i64, out: &mut String) -> std::fmt::Result {
+    let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+    write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+    if fraction == 0 {
+        return Ok(());
+    }
+    let digits = format!("{fraction:06}");
+    write!(out, ".{}", digits.trim_end_matches('0'))
+}
+
+fn timestamp(micros: i64, zone: &str, out: &mut String) -> std::fmt::Result {
+    match micros {
+        i64::MAX => write!(out, "infinity"),
+        i64::MIN => write!(out, "-infinity"),
+        _ => {
+            let mut clock = String::from(" ");
+            time(micros.rem_euclid(DAY), &mut clock)?;
+            clock.push_str(zone);
+            date(micros.div_euclid(DAY), &clock, out)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::append;
+    use vector::{LogicalType, Vector, VectorBuilder};
+
+    fn of(logical: LogicalType, declared: &str, push: impl Fn(&mut VectorBuilder)) -> String {
+        let mut builder = VectorBuilder::new(logical);
+        push(&mut builder);
+        let column: Vector = builder.finish(&|_, _, _| Box::default());
+        let mut out = String::new();
+        append(&column, 0, declared, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn values_are_the_servers_words() {
+        let date = |days| of(LogicalType::Date, "date", move |to| assert!(to.push_i32(days)));
+        assert_eq!(
+            [date(0), date(8825), date(-10_957), date(i32::MAX)],
+            ["2000-01-01", "2024-02-29", "1970-01-01", "infinity"]
+        );
+        assert_eq!([date(-730_120), date(-730_119)], ["0001-12-31 BC", "0001-01-01"]);
+        let at =
+            |micros, declared| of(LogicalType::Timestamp, declared, move |to| assert!(to.push_i64(micros)));
+        assert_eq!(at(-1, "timestamp without time zone"), "1999-12-31 23:59:59.999999");
+        assert_eq!(at(1_500_000, "timestamp with time zone"), "2000-01-01 00:00:01.5+00");
+        assert_eq!(at(1, "timestamp(3) with time zone"), "2000-01-01 00:00:00.000001+00");
+        assert_eq!(
+            of(LogicalType::Int64, "time without time zone", |to| assert!(to.push_i64(86_399_900_000))),
+            "23:59:59.9"
+        );
+        let real =
+            |value| of(LogicalType::Float64, "double precision", move |to| assert!(to.push_f64(value)));
+        assert_eq!(
+            [real(0.1), real(-0.0), real(1e300), real(1e-7), real(100.0)],
+            ["0.1", "-0", "1e+300", "1e-07", "100"]
+        );
+        assert_eq!([real(f64::NAN), real(f64::NEG_INFINITY)], ["NaN", "-Infinity"]);
+        let number = |unscaled, scale, shown| {
+            of(LogicalType::Numeric, "numeric", move |to| assert!(to.push_numeric(unscaled, scale, shown)))
+        };
+        assert_eq!(
+            [number(-5, 2, 2), number(125, 2, 4), number(120, 2, 1), number(7, 0, 0)],
+            ["-0.05", "1.2500", "1.2", "7"]
+        );
+        assert_eq!(of(LogicalType::Bytes, "bytea", |to| assert!(to.push_bytes(&[0, 255]))), "\\x00ff");
+        assert_eq!(
+            of(LogicalType::UInt64, "engine.uint8", |to| assert!(to.push_i64(-1))),
+            "9223372036854775807"
+        );
+        let uuid = of(LogicalType::Uuid, "uuid", |to| assert!(to.push_bytes(&[0x11; 16])));
+        assert_eq!(uuid, "11111111-1111-1111-1111-111111111111");
+    }
+}

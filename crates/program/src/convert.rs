@@ -1,0 +1,168 @@
+//! Makes a file of another.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use files::column::{ColumnWriter, WriteOptions};
+use files::parquet::{Codec as ParquetCodec, ParquetWriter};
+use files::{Error, Field, FieldKind, Result};
+use vector::{LogicalType, Values, Vector, concat};
+
+use crate::source::Source;
+use crate::{Format, print};
+
+/// Rows of a row group of Parquet.
+const GROUP_ROWS: usize = 122_880;
+
+/// How a file is written.
+#[derive(Args)]
+pub struct How {
+    /// What compresses blocks of a column file, and pages of a Parquet file.
+    #[arg(long, value_enum, default_value_t = Compression::Zstd)]
+    compression: Compression,
+    /// The level, of zstd in column files.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    compression_level: i32,
+    /// Rows of a stripe.
+    #[arg(long, default_value_t = 150_000, value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
+    stripe_row_count: u32,
+    /// Rows of a chunk, within which values are looked up and statistics are kept.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1000..=100_000))]
+    block_row_count: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Compression {
+    None,
+    Lz4,
+    Zstd,
+}
+
+/// Reads all rows of `from` and writes them to `to`.
+pub fn run(from: &Path, to: &Path, append: bool, how: &How) -> Result<()> {
+    let of_target = |error: Error| Error::Unsupported(format!("{}: {error}", to.display()));
+    let format = Format::of(to);
+    if append && format != Format::Column {
+        return Err(of_target(Error::Unsupported("rows are added to column files only".into())));
+    }
+    let source = Source::open(from, None)?;
+    if append {
+        return to_column_file(source, ColumnWriter::append(to, how.options()).map_err(of_target)?);
+    }
+    if to.exists() {
+        return Err(of_target(Error::Unsupported("it is there already".into())));
+    }
+    let made = match format {
+        Format::Column => {
+            let writer =
+                ColumnWriter::create(to, source.columns.clone(), how.options()).map_err(of_target)?;
+            to_column_file(source, writer)
+        }
+        Format::Csv => print::write(source, BufWriter::new(File::create_new(to)?), None),
+        Format::Parquet => to_parquet(source, File::create_new(to)?, how),
+    };
+    if made.is_err() {
+        // Nobody is to take half of a file for one.
+        let _ = fs::remove_file(to);
+    }
+    made
+}
+
+impl How {
+    const fn options(&self) -> WriteOptions {
+        WriteOptions {
+            stripe_rows: self.stripe_row_count,
+            chunk_rows: self.block_row_count,
+            codec: match self.compression {
+                Compression::None => files::column::Codec::None,
+                Compression::Lz4 => files::column::Codec::Lz4,
+                Compression::Zstd => files::column::Codec::Zstd,
+            },
+            level: self.compression_level,
+        }
+    }
+}
+
+fn to_column_file(mut source: Source, mut writer: ColumnWriter) -> Result<()> {
+    let fits = source.columns.len() == writer.columns().len()
+        && source.columns.iter().zip(writer.columns()).all(|(one, other)| one.logical == other.logical);
+    if !fits {
+        return Err(Error::Unsupported(
+            "its columns are not those of the file that rows are added to".into(),
+        ));
+    }
+    while let Some(rows) = source.next()? {
+        writer.write(&rows)?;
+    }
+    let loaded = writer.finish()?;
+    eprintln!("{} rows, {} bytes", loaded.rows, loaded.bytes);
+    Ok(())
+}
+
+fn to_parquet(mut source: Source, file: File, how: &How) -> Result<()> {
+    let codec = match how.compression {
+        Compression::None => ParquetCodec::None,
+        Compression::Lz4 => ParquetCodec::Lz4,
+        Compression::Zstd => ParquetCodec::Zstd,
+    };
+    let field = |column: &files::column::Column| {
+        let kind = match column.logical {
+            LogicalType::Int16 | LogicalType::Int32 => FieldKind::Integer,
+            LogicalType::Int64 if column.declared == "bigint" => FieldKind::Integer,
+            LogicalType::Float32 | LogicalType::Float64 => FieldKind::Real,
+            LogicalType::Text => FieldKind::Text,
+            LogicalType::Bytes if column.declared == "bytea" => FieldKind::Bytes,
+            _ => {
+                let (name, declared) = (&column.name, &column.declared);
+                return Err(Error::Unsupported(format!(
+                    "column {name} is {declared}, which is not written as Parquet yet"
+                )));
+            }
+        };
+        Ok(Field { name: column.name.clone(), kind })
+    };
+    let fields = source.columns.iter().map(field).collect::<Result<Vec<_>>>()?;
+    let mut writer = ParquetWriter::new(BufWriter::new(file), &fields, codec)?;
+    let (mut waiting, mut count): (Vec<Vec<Vector>>, usize) = (vec![Vec::new(); fields.len()], 0);
+    loop {
+        let rows = source.next()?;
+        let is_end = rows.is_none();
+        if let Some(rows) = rows {
+            count += rows.first().map_or(0, Vector::len);
+            waiting.iter_mut().zip(rows).for_each(|(parts, column)| parts.push(wide(column)));
+        }
+        if count >= GROUP_ROWS || (is_end && count > 0) {
+            let parts = waiting.iter_mut().map(std::mem::take);
+            let joined = parts.map(|parts| {
+                let logical = parts.first().map_or(LogicalType::Bytes, |column| column.logical);
+                concat(logical, parts).map_err(|error| Error::Unsupported(error.to_string()))
+            });
+            writer.write(&joined.collect::<Result<Vec<_>>>()?)?;
+            count = 0;
+        }
+        if is_end {
+            writer.finish()?.into_inner().map_err(|error| Error::Io(error.into_error()))?;
+            return Ok(());
+        }
+    }
+}
+
+/// The same numbers in 64 bits.
+fn wide(column: Vector) -> Vector {
+    let Vector { logical, validity, values } = column;
+    let (logical, values) = match values {
+        Values::Int16(values) => {
+            (LogicalType::Int64, Values::Int64(values.into_iter().map(i64::from).collect()))
+        }
+        Values::Int32(values) => {
+            (LogicalType::Int64, Values::Int64(values.into_iter().map(i64::from).collect()))
+        }
+        Values::Float32(values) => {
+            (LogicalType::Float64, Values::Float64(values.into_iter().map(f64::from).collect()))
+        }
+        values => (logical, values),
+    };
+    Vector { logical, validity, values }
+}

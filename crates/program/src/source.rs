@@ -1,0 +1,235 @@
+//! Rows of a column file, a Parquet or a CSV file, in vectors of a column file's types.
+
+use std::fs::File;
+use std::path::Path;
+
+use files::column::{Column, ColumnFile};
+use files::csv::{CsvReader, Dialect, Guess, Record};
+use files::parquet::ParquetReader;
+use files::text::EPOCH_DAYS;
+use files::{Error, Field, FieldKind, Result, Unit};
+use vector::{LogicalType, Values, Vector, VectorBuilder};
+
+use crate::Format;
+
+/// Rows that are read at once from files of other systems.
+const ROWS: usize = 10_000;
+const MICROS_OF_DAY: i64 = 86_400_000_000;
+
+/// A file that is read from its first row to its last.
+pub struct Source {
+    /// Its columns.
+    pub columns: Vec<Column>,
+    rows: Rows,
+}
+
+enum Rows {
+    Column { file: Box<ColumnFile<File>>, chosen: Vec<usize>, stripe: usize, chunk: u32 },
+    Parquet { reader: Box<ParquetReader>, kinds: Vec<FieldKind> },
+    Csv { reader: Box<CsvReader<File>>, kinds: Vec<FieldKind>, chosen: Vec<usize>, width: usize },
+}
+
+impl Source {
+    /// Opens a file; `chosen`: these columns only, in this order.
+    pub fn open(path: &Path, chosen: Option<&[String]>) -> Result<Self> {
+        match Format::of(path) {
+            Format::Column => Self::of_column_file(path, chosen),
+            Format::Parquet => Self::of_parquet(path, chosen),
+            Format::Csv => Self::of_csv(path, chosen),
+        }
+    }
+
+    fn of_column_file(path: &Path, names: Option<&[String]>) -> Result<Self> {
+        let file = Box::new(ColumnFile::open(File::open(path)?)?);
+        let chosen = choose(file.columns().iter().map(|column| column.name.as_str()), names)?;
+        let columns = chosen.iter().filter_map(|&at| file.columns().get(at).cloned()).collect();
+        Ok(Self { columns, rows: Rows::Column { file, chosen, stripe: 0, chunk: 0 } })
+    }
+
+    fn of_parquet(path: &Path, names: Option<&[String]>) -> Result<Self> {
+        let mut reader = Box::new(ParquetReader::open(path)?);
+        let fields = reader.fields();
+        let chosen = choose(fields.iter().map(|field| field.name.as_str()), names)?;
+        reader.choose(&chosen);
+        let fields: Vec<Field> = chosen.iter().filter_map(|&at| fields.get(at).cloned()).collect();
+        let kinds = fields.iter().map(|field| field.kind).collect();
+        Ok(Self { columns: columns(&fields)?, rows: Rows::Parquet { reader, kinds } })
+    }
+
+    /// Reads a CSV file once to find out what its columns are.
+    fn of_csv(path: &Path, names: Option<&[String]>) -> Result<Self> {
+        let open = || File::open(path).map(|file| CsvReader::new(file, Dialect::default()));
+        let (mut reader, mut record) = (open()?, Record::default());
+        reader.next(&mut record)?;
+        let head: Vec<String> =
+            record.iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
+        let mut guesses = vec![Guess::default(); head.len()];
+        while reader.next(&mut record)? {
+            let values = guesses.iter_mut().zip(record.iter());
+            values.filter(|(_, value)| !is_null(*value)).for_each(|(guess, (text, _))| guess.see(text));
+        }
+        let chosen = choose(head.iter().map(String::as_str), names)?;
+        let field = |&at: &usize| Some(Field { name: head.get(at)?.clone(), kind: guesses.get(at)?.kind() });
+        let fields: Vec<Field> = chosen.iter().filter_map(field).collect();
+        let kinds = fields.iter().map(|field| field.kind).collect();
+        let mut reader = Box::new(open()?);
+        reader.next(&mut record)?;
+        Ok(Self { columns: columns(&fields)?, rows: Rows::Csv { reader, kinds, chosen, width: head.len() } })
+    }
+
+    /// The next rows: a vector for each column. None at the end.
+    pub fn next(&mut self) -> Result<Option<Vec<Vector>>> {
+        match &mut self.rows {
+            Rows::Column { file, chosen, stripe, chunk } => loop {
+                let Some(open) = file.stripe(*stripe)? else { return Ok(None) };
+                if *chunk < open.reader().chunk_count() {
+                    let columns = chosen.iter().map(|&at| open.read(at, *chunk)).collect::<Result<_>>()?;
+                    *chunk += 1;
+                    return Ok(Some(columns));
+                }
+                (*stripe, *chunk) = (*stripe + 1, 0);
+            },
+            Rows::Parquet { reader, kinds } => {
+                let Some(columns) = reader.next(ROWS)? else { return Ok(None) };
+                columns
+                    .into_iter()
+                    .zip(kinds)
+                    .map(|(column, kind)| stored(column, *kind))
+                    .collect::<Result<_>>()
+                    .map(Some)
+            }
+            Rows::Csv { reader, kinds, chosen, width } => {
+                let mut builders: Vec<VectorBuilder> =
+                    kinds.iter().map(|kind| VectorBuilder::new(of_csv(*kind))).collect();
+                let (mut record, mut rows) = (Record::default(), 0);
+                while rows < ROWS && reader.next(&mut record)? {
+                    if record.len() != *width {
+                        return Err(Error::Malformed(format!(
+                            "record {} has {} fields where the first has {width}",
+                            reader.records(),
+                            record.len()
+                        )));
+                    }
+                    for ((builder, kind), &at) in builders.iter_mut().zip(kinds.iter()).zip(chosen.iter()) {
+                        push(builder, *kind, record.field(at).filter(|&value| !is_null(value)))?;
+                    }
+                    rows += 1;
+                }
+                let finished = builders.into_iter().map(|builder| builder.finish(&|_, _, _| Box::default()));
+                Ok((rows > 0).then(|| finished.collect()))
+            }
+        }
+    }
+}
+
+/// The positions of columns of these names; all of them where no name is given.
+fn choose<'a>(all: impl Iterator<Item = &'a str>, names: Option<&[String]>) -> Result<Vec<usize>> {
+    let all: Vec<&str> = all.collect();
+    let Some(names) = names else { return Ok((0..all.len()).collect()) };
+    let find = |name: &String| {
+        let found = all.iter().position(|column| column == name);
+        found.ok_or_else(|| Error::Unsupported(format!("there is no column {name}")))
+    };
+    names.iter().map(find).collect()
+}
+
+/// An empty field without quotes is NULL.
+fn is_null((text, quoted): (&[u8], bool)) -> bool {
+    text.is_empty() && !quoted
+}
+
+const fn of_csv(kind: FieldKind) -> LogicalType {
+    match kind {
+        FieldKind::Integer => LogicalType::Int64,
+        FieldKind::Real => LogicalType::Float64,
+        _ => LogicalType::Text,
+    }
+}
+
+/// Adds a value of a column whose values were all looked at.
+fn push(builder: &mut VectorBuilder, kind: FieldKind, value: Option<(&[u8], bool)>) -> Result<()> {
+    let Some((text, _)) = value else {
+        builder.push_null();
+        return Ok(());
+    };
+    let number = std::str::from_utf8(text).unwrap_or_default();
+    let fits = match kind {
+        FieldKind::Integer => number.parse().is_ok_and(|value| builder.push_i64(value)),
+        FieldKind::Real => number.parse().is_ok_and(|value| builder.push_f64(value)),
+        // A column file's text is UTF-8, so that every reader can show it.
+        _ if std::str::from_utf8(text).is_err() => {
+            return Err(Error::Malformed("it has text that is not UTF-8".into()));
+        }
+        _ => builder.push_bytes(text),
+    };
+    fits.then_some(()).ok_or_else(|| Error::Malformed(format!("the file has changed meanwhile: {number}")))
+}
+
+/// Columns of a column file for fields of another.
+fn columns(fields: &[Field]) -> Result<Vec<Column>> {
+    let column = |(number, field): (u32, &Field)| {
+        let (declared, logical) = match field.kind {
+            FieldKind::Bool => ("boolean".into(), LogicalType::Bool),
+            FieldKind::Integer => ("bigint".into(), LogicalType::Int64),
+            FieldKind::Unsigned => ("engine.uint8".into(), LogicalType::UInt64),
+            FieldKind::Real => ("double precision".into(), LogicalType::Float64),
+            FieldKind::Date => ("date".into(), LogicalType::Date),
+            FieldKind::Time(_) => ("time without time zone".into(), LogicalType::Int64),
+            FieldKind::Timestamp(_) => ("timestamp without time zone".into(), LogicalType::Timestamp),
+            FieldKind::Decimal { precision, scale } => {
+                (format!("numeric({precision},{scale})"), LogicalType::Numeric)
+            }
+            FieldKind::Uuid => ("uuid".into(), LogicalType::Uuid),
+            FieldKind::Text => ("text".into(), LogicalType::Text),
+            FieldKind::Bytes => ("bytea".into(), LogicalType::Bytes),
+            FieldKind::Other(what) => {
+                return Err(Error::Unsupported(format!(
+                    "column {} is {what}, which is not read",
+                    field.name
+                )));
+            }
+        };
+        Ok(Column { number, name: field.name.clone(), declared, logical })
+    };
+    (1..).zip(fields).map(column).collect()
+}
+
+/// Values of a Parquet file as a column file has them.
+fn stored(column: Vector, kind: FieldKind) -> Result<Vector> {
+    let Vector { logical, validity, values } = column;
+    let is_valid = |row: usize| validity.as_ref().is_none_or(|validity| validity.get(row));
+    // Of rows without a value any will do.
+    let times = |times: Vec<i64>, make: &dyn Fn(i64) -> Option<i64>| {
+        let each = |(row, time): (usize, i64)| match make(time) {
+            Some(time) => Ok(time),
+            None if !is_valid(row) => Ok(0),
+            None => Err(Error::Unsupported(format!("a time of {time} is past those that are held"))),
+        };
+        times.into_iter().enumerate().map(each).collect::<Result<Vec<i64>>>()
+    };
+    let (logical, values) = match (kind, values) {
+        (FieldKind::Date, Values::Int64(days)) => {
+            let held = |days: i64| i32::try_from(days - EPOCH_DAYS).ok().map(i64::from);
+            let days = times(days, &held)?.into_iter().map(|days| i32::try_from(days).unwrap_or(0)).collect();
+            (LogicalType::Date, Values::Int32(days))
+        }
+        (FieldKind::Time(unit), Values::Int64(all)) => {
+            (LogicalType::Int64, Values::Int64(times(all, &|time| micros(time, unit))?))
+        }
+        (FieldKind::Timestamp(unit), Values::Int64(all)) => {
+            let held = |time| micros(time, unit)?.checked_sub(EPOCH_DAYS * MICROS_OF_DAY);
+            (LogicalType::Timestamp, Values::Int64(times(all, &held)?))
+        }
+        (_, values) => (logical, values),
+    };
+    Ok(Vector { logical, validity, values })
+}
+
+/// Microseconds. Parts of one are cut off, towards the past.
+fn micros(time: i64, unit: Unit) -> Option<i64> {
+    match unit {
+        Unit::Millis => time.checked_mul(1000),
+        Unit::Micros => Some(time),
+        Unit::Nanos => Some(time.div_euclid(1000)),
+    }
+}

@@ -1,0 +1,109 @@
+//! The program, as it is called.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder that nobody else has, taken away at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("colonnade-program-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_colonnade")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// What it prints; it must end well.
+fn printed(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it complains of, and how it ends.
+fn complaint(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let output = run(folder, arguments);
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn rows(range: std::ops::Range<u32>) -> String {
+    let row = |n: u32| {
+        let word = if n.is_multiple_of(7) { String::new() } else { format!("\"w, {}\"", n % 13) };
+        format!("{n},{word},{}\n", f64::from(n) / 4.0)
+    };
+    range.map(row).collect()
+}
+
+#[test]
+fn csv_becomes_a_column_file_and_csv_again() {
+    let Folder(folder) = &Folder::new("csv");
+    let text = format!("id,word,ratio\n{}", rows(1..5001));
+    fs::write(folder.join("a.csv"), &text).unwrap();
+    printed(
+        folder,
+        &["convert", "a.csv", "a.col", "--stripe-row-count", "2000", "--block-row-count", "1000"],
+    );
+    assert_eq!(printed(folder, &["print", "a.col"]), text);
+    assert_eq!(printed(folder, &["verify", "a.col"]), "5000 rows in 3 stripes: 0 faults\n");
+    let shown = printed(folder, &["inspect", "a.col", "--stripes"]);
+    assert!(shown.starts_with("5000 rows in 3 stripes, 1 loads, "), "{shown}");
+    assert!(
+        shown.contains("bigint") && shown.contains("text") && shown.contains("double precision"),
+        "{shown}"
+    );
+    let some = printed(folder, &["print", "a.col", "--columns", "ratio,id", "--limit", "3"]);
+    assert_eq!(some, "ratio,id\n0.25,1\n0.5,2\n0.75,3\n");
+    // More rows, into the same file.
+    fs::write(folder.join("b.csv"), format!("id,word,ratio\n{}", rows(5001..5003))).unwrap();
+    printed(folder, &["convert", "b.csv", "a.col", "--append"]);
+    assert_eq!(printed(folder, &["print", "a.col"]), format!("{text}{}", rows(5001..5003)));
+    // Through Parquet.
+    printed(folder, &["convert", "a.col", "a.parquet"]);
+    printed(folder, &["convert", "a.parquet", "b.col", "--compression", "lz4"]);
+    assert_eq!(printed(folder, &["print", "b.col"]), printed(folder, &["print", "a.col"]));
+    printed(folder, &["convert", "b.col", "c.csv"]);
+    assert_eq!(fs::read_to_string(folder.join("c.csv")).unwrap(), printed(folder, &["print", "a.parquet"]));
+}
+
+#[test]
+fn mistakes_are_told_and_leave_nothing_behind() {
+    let Folder(folder) = &Folder::new("mistakes");
+    fs::write(folder.join("a.csv"), "a,b\n1,2\n").unwrap();
+    fs::write(folder.join("bad.csv"), "a,b\n1,2\n3\n").unwrap();
+    let says = |arguments: &[&str], part: &str| {
+        let (code, text) = complaint(folder, arguments);
+        assert!(code == 2 && text.contains(part), "{arguments:?}: {code}, {text}");
+    };
+    says(&["inspect", "none.col"], "colonnade: none.col: No such file");
+    says(&["inspect", "a.csv"], "a.csv: it is no column file");
+    says(&["convert", "bad.csv", "bad.col"], "record 3 has 1 fields where the first has 2");
+    assert!(!folder.join("bad.col").exists());
+    printed(folder, &["convert", "a.csv", "a.col"]);
+    says(&["convert", "a.csv", "a.col"], "a.col: it is there already");
+    says(&["print", "a.col", "--columns", "c"], "there is no column c");
+    says(&["convert", "a.csv", "a.parquet", "--append"], "column files only");
+    fs::write(folder.join("other.csv"), "a\nx\n").unwrap();
+    says(&["convert", "other.csv", "a.col", "--append"], "its columns are not those");
+    assert_eq!(printed(folder, &["print", "a.col"]), "a,b\n1,2\n");
+    // A bit that has turned.
+    let mut bytes = fs::read(folder.join("a.col")).unwrap();
+    bytes[4100] ^= 1;
+    fs::write(folder.join("a.col"), bytes).unwrap();
+    let output = run(folder, &["verify", "a.col"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert_ne!(run(folder, &["print", "a.col"]).status.code(), Some(0));
+}
