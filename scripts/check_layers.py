@@ -26,7 +26,7 @@ LAYERS = {
     "query": {"vector"},
     "files": {"vector", "server_bytes", "encodings", "stripe"},
     "colonnade_program": {"vector", "files"},
-    "fuzz_targets": {"vector", "server_bytes", "encodings", "stripe"},
+    "fuzz_targets": {"vector", "server_bytes", "encodings", "stripe", "files"},
     "encodings_bench": {"vector", "encodings", "stripe"},
     "colonnade": {"vector", "server_bytes", "encodings", "stripe", "query"},
     "colonnade_sqlite": {"vector", "encodings", "stripe", "query", "files"},

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use encodings::{BlockCodecs, Chunk, EncodeOptions, EncodingId, SharedColumn, encode_column, filter_vector};
+use files::column::ColumnFile;
 use server_bytes::array::{self, Layout};
 use server_bytes::numeric::{self, small};
 use server_bytes::{jsonb, pglz};
@@ -318,4 +319,57 @@ pub fn fuzz_array(data: &[u8]) {
         }
     }
     let _ = array::overlaps(value, layout, &[None, Some(wanted.to_vec())]);
+}
+
+/// A column file: opened, read whole and verified.
+pub fn fuzz_column_file(data: &[u8]) {
+    let mut bytes = data.to_vec();
+    // The head, its two places, and each segment up to the footer behind it.
+    reseal(&mut bytes, 0..34);
+    reseal(&mut bytes, 1024..1060);
+    reseal(&mut bytes, 2048..2084);
+    let found = |magic: &[u8; 4]| -> Vec<usize> {
+        (0..data.len().saturating_sub(3)).filter(|&at| data.get(at..at + 4) == Some(magic)).collect()
+    };
+    let footers = found(b"CLFF");
+    for start in found(b"CLSG") {
+        if let Some(&end) = footers.iter().find(|end| **end > start) {
+            reseal(&mut bytes, start..end);
+        }
+    }
+    for place in [1024, 2048] {
+        let number = |at: usize, length: usize| {
+            let bytes = data.get(at..at + length)?;
+            Some(bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)))
+        };
+        let range = number(place + 8, 8).zip(number(place + 16, 4));
+        let range = range.and_then(|(start, length)| {
+            let end = usize::try_from(start.checked_add(length)?).ok()?;
+            Some(usize::try_from(start).ok()?..end)
+        });
+        reseal(&mut bytes, range.unwrap_or(0..0));
+    }
+    let Ok(file) = ColumnFile::open(bytes) else { return };
+    for at in 0..file.stripes().len() {
+        let Ok(Some(stripe)) = file.stripe(at) else { continue };
+        if stripe.reader().row_count() > MOST_ROWS {
+            continue;
+        }
+        let _ = stripe.verify();
+        for column in 0..file.columns().len() {
+            let _ = stripe.column_bytes(column);
+            for chunk in 0..stripe.reader().chunk_count() {
+                let _ = stripe.read(column, chunk);
+            }
+        }
+    }
+}
+
+/// Puts the checksum right at the end of a piece.
+fn reseal(bytes: &mut [u8], piece: Range<usize>) {
+    if let Some(piece) = bytes.get_mut(piece)
+        && let Some((body, sum)) = piece.split_last_chunk_mut::<CHECKSUM_BYTES>()
+    {
+        *sum = checksum(body).to_le_bytes();
+    }
 }

@@ -9,8 +9,8 @@ mod support;
 
 use encodings::{BlockCodecs, Codec, EncodeOptions, EncodingId, encode_column};
 use fuzz_targets::{
-    TYPES, fuzz_array, fuzz_chunk, fuzz_column_footer, fuzz_footer, fuzz_jsonb, fuzz_numeric, fuzz_pglz,
-    fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
+    TYPES, fuzz_array, fuzz_chunk, fuzz_column_file, fuzz_column_footer, fuzz_footer, fuzz_jsonb,
+    fuzz_numeric, fuzz_pglz, fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
 };
 use server_values::jsonb::{Json, jsonb};
 use server_values::{arrays, pglz};
@@ -342,4 +342,36 @@ fn arrays_of_all_layouts() {
         }
     }
     run(&seeds, rounds(300), fuzz_array);
+}
+
+#[test]
+fn column_files() {
+    use files::column::{Column, ColumnWriter, WriteOptions};
+    let path = std::env::temp_dir().join(format!("colonnade-fuzz-{}.col", std::process::id()));
+    let rows = |random: &mut Random| -> Vec<Vector> {
+        TYPES.iter().map(|&logical| any_column(random, logical, 70)).collect()
+    };
+    let seeds: Vec<Vec<u8>> = (0..4)
+        .map(|seed| {
+            let mut random = Random(seed + 70);
+            let column = |(number, logical): (u32, LogicalType)| {
+                let declared = format!("type {number}");
+                Column { number, name: format!("c{number}"), declared, logical }
+            };
+            let columns = (1..).zip(TYPES).map(column).collect();
+            let options = WriteOptions { stripe_rows: 60, chunk_rows: 30, ..Default::default() };
+            let mut writer = ColumnWriter::create(&path, columns, options).unwrap();
+            for _ in 0..seed {
+                writer.write(&rows(&mut random)).unwrap();
+                writer.finish().unwrap();
+                writer = ColumnWriter::append(&path, options).unwrap();
+            }
+            writer.write(&rows(&mut random)).unwrap();
+            writer.finish().unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            bytes
+        })
+        .collect();
+    run(&seeds, rounds(1000), fuzz_column_file);
 }

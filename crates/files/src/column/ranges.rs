@@ -40,3 +40,18 @@ impl Ranges for File {
         Ok(())
     }
 }
+
+/// A file that is in memory.
+impl Ranges for Vec<u8> {
+    fn length(&self) -> Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let found = place.and_then(|(start, end)| self.get(start..end));
+        let missing = || Error::Malformed(format!("the file ends before byte {}", range.end));
+        out.extend_from_slice(found.ok_or_else(missing)?);
+        Ok(())
+    }
+}
