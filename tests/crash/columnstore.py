@@ -89,7 +89,7 @@ class Writer(Worker):
                 session.run(f"DELETE FROM t WHERE id BETWEEN {first} AND {first + 500}")
                 session.run("ROLLBACK TO s")
                 session.run(f"INSERT INTO t VALUES ({first}, 1, 'one', 1, 'f') ON CONFLICT (id) DO UPDATE SET k = excluded.k")
-            name = f"p{first}"
+            name = f"p{session.pid}"
             if chance.random() < 0.1:
                 session.run(f"PREPARE TRANSACTION '{name}'")
                 session.run(f"{chance.choice(('COMMIT', 'ROLLBACK'))} PREPARED '{name}'")

@@ -24,8 +24,13 @@ pub enum FieldKind {
     Date,
     /// Time since midnight, in `Int64`.
     Time(Unit),
-    /// Time since 1970-01-01, in `Int64`: an instant told in UTC, or what a clock on some wall showed.
-    Timestamp(Unit),
+    /// Time since 1970-01-01, in `Int64`.
+    Timestamp {
+        /// What is counted.
+        unit: Unit,
+        /// It is an instant, told in UTC, and not what a clock on some wall showed.
+        is_instant: bool,
+    },
     /// Decimals, in `Numeric`.
     Decimal {
         /// Digits, at most.

@@ -6,15 +6,11 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use files::column::{ColumnWriter, WriteOptions};
-use files::parquet::{Codec as ParquetCodec, ParquetWriter};
-use files::{Error, Field, FieldKind, Result};
-use vector::{LogicalType, Values, Vector, concat};
+use files::parquet::Codec as ParquetCodec;
+use files::{Error, Result};
 
 use crate::source::Source;
-use crate::{Format, print};
-
-/// Rows of a row group of Parquet.
-const GROUP_ROWS: usize = 122_880;
+use crate::{Format, print, to_parquet};
 
 /// How a file is written.
 #[derive(Args)]
@@ -61,7 +57,7 @@ pub fn run(from: &Path, to: &Path, append: bool, how: &How) -> Result<()> {
             to_column_file(source, writer)
         }
         Format::Csv => print::write(source, BufWriter::new(File::create_new(to)?), None),
-        Format::Parquet => to_parquet(source, File::create_new(to)?, how),
+        Format::Parquet => to_parquet::run(source, File::create_new(to)?, how.parquet_codec()),
     };
     if made.is_err() {
         // Nobody is to take half of a file for one.
@@ -71,6 +67,14 @@ pub fn run(from: &Path, to: &Path, append: bool, how: &How) -> Result<()> {
 }
 
 impl How {
+    const fn parquet_codec(&self) -> ParquetCodec {
+        match self.compression {
+            Compression::None => ParquetCodec::None,
+            Compression::Lz4 => ParquetCodec::Lz4,
+            Compression::Zstd => ParquetCodec::Zstd,
+        }
+    }
+
     const fn options(&self) -> WriteOptions {
         WriteOptions {
             stripe_rows: self.stripe_row_count,
@@ -99,70 +103,4 @@ fn to_column_file(mut source: Source, mut writer: ColumnWriter) -> Result<()> {
     let loaded = writer.finish()?;
     eprintln!("{} rows, {} bytes", loaded.rows, loaded.bytes);
     Ok(())
-}
-
-fn to_parquet(mut source: Source, file: File, how: &How) -> Result<()> {
-    let codec = match how.compression {
-        Compression::None => ParquetCodec::None,
-        Compression::Lz4 => ParquetCodec::Lz4,
-        Compression::Zstd => ParquetCodec::Zstd,
-    };
-    let field = |column: &files::column::Column| {
-        let kind = match column.logical {
-            LogicalType::Int16 | LogicalType::Int32 => FieldKind::Integer,
-            LogicalType::Int64 if column.declared == "bigint" => FieldKind::Integer,
-            LogicalType::Float32 | LogicalType::Float64 => FieldKind::Real,
-            LogicalType::Text => FieldKind::Text,
-            LogicalType::Bytes if column.declared == "bytea" => FieldKind::Bytes,
-            _ => {
-                let (name, declared) = (&column.name, &column.declared);
-                return Err(Error::Unsupported(format!(
-                    "column {name} is {declared}, which is not written as Parquet yet"
-                )));
-            }
-        };
-        Ok(Field { name: column.name.clone(), kind })
-    };
-    let fields = source.columns.iter().map(field).collect::<Result<Vec<_>>>()?;
-    let mut writer = ParquetWriter::new(BufWriter::new(file), &fields, codec)?;
-    let (mut waiting, mut count): (Vec<Vec<Vector>>, usize) = (vec![Vec::new(); fields.len()], 0);
-    loop {
-        let rows = source.next()?;
-        let is_end = rows.is_none();
-        if let Some(rows) = rows {
-            count += rows.first().map_or(0, Vector::len);
-            waiting.iter_mut().zip(rows).for_each(|(parts, column)| parts.push(wide(column)));
-        }
-        if count >= GROUP_ROWS || (is_end && count > 0) {
-            let parts = waiting.iter_mut().map(std::mem::take);
-            let joined = parts.map(|parts| {
-                let logical = parts.first().map_or(LogicalType::Bytes, |column| column.logical);
-                concat(logical, parts).map_err(|error| Error::Unsupported(error.to_string()))
-            });
-            writer.write(&joined.collect::<Result<Vec<_>>>()?)?;
-            count = 0;
-        }
-        if is_end {
-            writer.finish()?.into_inner().map_err(|error| Error::Io(error.into_error()))?;
-            return Ok(());
-        }
-    }
-}
-
-/// The same numbers in 64 bits.
-fn wide(column: Vector) -> Vector {
-    let Vector { logical, validity, values } = column;
-    let (logical, values) = match values {
-        Values::Int16(values) => {
-            (LogicalType::Int64, Values::Int64(values.into_iter().map(i64::from).collect()))
-        }
-        Values::Int32(values) => {
-            (LogicalType::Int64, Values::Int64(values.into_iter().map(i64::from).collect()))
-        }
-        Values::Float32(values) => {
-            (LogicalType::Float64, Values::Float64(values.into_iter().map(f64::from).collect()))
-        }
-        values => (logical, values),
-    };
-    Vector { logical, validity, values }
 }

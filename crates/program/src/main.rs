@@ -2,13 +2,14 @@
 //! CSV files and the other way round. It needs no server.
 //!
 //! - `inspect`, `verify`, `print`, `convert`: the commands
-//! - `source`: rows of any of the three formats
+//! - `source`: rows of any of the three formats; `to_parquet`: rows into Parquet
 #![forbid(unsafe_code)]
 
 mod convert;
 mod inspect;
 mod print;
 mod source;
+mod to_parquet;
 mod verify;
 
 use std::path::{Path, PathBuf};

@@ -175,7 +175,10 @@ fn columns(fields: &[Field]) -> Result<Vec<Column>> {
             FieldKind::Real => ("double precision".into(), LogicalType::Float64),
             FieldKind::Date => ("date".into(), LogicalType::Date),
             FieldKind::Time(_) => ("time without time zone".into(), LogicalType::Int64),
-            FieldKind::Timestamp(_) => ("timestamp without time zone".into(), LogicalType::Timestamp),
+            FieldKind::Timestamp { is_instant, .. } => {
+                let zone = if is_instant { "with" } else { "without" };
+                (format!("timestamp {zone} time zone"), LogicalType::Timestamp)
+            }
             FieldKind::Decimal { precision, scale } => {
                 (format!("numeric({precision},{scale})"), LogicalType::Numeric)
             }
@@ -216,7 +219,7 @@ fn stored(column: Vector, kind: FieldKind) -> Result<Vector> {
         (FieldKind::Time(unit), Values::Int64(all)) => {
             (LogicalType::Int64, Values::Int64(times(all, &|time| micros(time, unit))?))
         }
-        (FieldKind::Timestamp(unit), Values::Int64(all)) => {
+        (FieldKind::Timestamp { unit, .. }, Values::Int64(all)) => {
             let held = |time| micros(time, unit)?.checked_sub(EPOCH_DAYS * MICROS_OF_DAY);
             (LogicalType::Timestamp, Values::Int64(times(all, &held)?))
         }

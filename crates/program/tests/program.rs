@@ -80,6 +80,64 @@ fn csv_becomes_a_column_file_and_csv_again() {
 }
 
 #[test]
+fn parquet_of_every_kind_comes_back_as_it_was() {
+    use files::parquet::{Codec, ParquetReader, ParquetWriter};
+    use files::{Field, FieldKind, Unit};
+    use vector::{LogicalType, Vector, VectorBuilder};
+    let Folder(folder) = &Folder::new("kinds");
+    let of = |logical, push: &dyn Fn(&mut VectorBuilder)| -> Vector {
+        let mut builder = VectorBuilder::new(logical);
+        push(&mut builder);
+        builder.push_null();
+        builder.finish(&|_, _, _| Box::default())
+    };
+    let int = |value: i64| move |to: &mut VectorBuilder| assert!(to.push_i64(value));
+    let moment = |unit, is_instant| FieldKind::Timestamp { unit, is_instant };
+    let all = [
+        (FieldKind::Bool, of(LogicalType::Bool, &|to| assert!(to.push_bool(true))), "true"),
+        (FieldKind::Unsigned, of(LogicalType::UInt64, &int(i64::MAX)), "18446744073709551615"),
+        (FieldKind::Date, of(LogicalType::Int64, &int(19_782)), "2024-02-29"),
+        (FieldKind::Time(Unit::Micros), of(LogicalType::Int64, &int(3_600_000_001)), "01:00:00.000001"),
+        (moment(Unit::Millis, true), of(LogicalType::Int64, &int(-1)), "1969-12-31 23:59:59.999+00"),
+        (moment(Unit::Nanos, false), of(LogicalType::Int64, &int(-1)), "1969-12-31 23:59:59.999999"),
+        (
+            FieldKind::Decimal { precision: 12, scale: 3 },
+            of(LogicalType::Numeric, &|to| assert!(to.push_numeric(-1500, 3, 3))),
+            "-1.500",
+        ),
+        (
+            FieldKind::Uuid,
+            of(LogicalType::Uuid, &|to| assert!(to.push_bytes(&[0xab; 16]))),
+            "abababab-abab-abab-abab-abababababab",
+        ),
+        (FieldKind::Bytes, of(LogicalType::Bytes, &|to| assert!(to.push_bytes(&[1, 255]))), "\\x01ff"),
+        (FieldKind::Real, of(LogicalType::Float64, &|to| assert!(to.push_f64(f64::NAN))), "NaN"),
+    ];
+    let fields = all.iter().enumerate();
+    let fields: Vec<Field> =
+        fields.map(|(at, (kind, ..))| Field { name: format!("c{at}"), kind: *kind }).collect();
+    let file = fs::File::create(folder.join("a.parquet")).unwrap();
+    let mut writer = ParquetWriter::new(file, &fields, Codec::Snappy).unwrap();
+    writer.write(&all.iter().map(|(_, column, _)| column.clone()).collect::<Vec<_>>()).unwrap();
+    writer.finish().unwrap();
+    printed(folder, &["convert", "a.parquet", "a.col"]);
+    let line: Vec<&str> = all.iter().map(|(.., text)| *text).collect();
+    let text = printed(folder, &["print", "a.col"]);
+    assert_eq!(text.lines().nth(1).unwrap(), line.join(","));
+    assert_eq!(text.lines().nth(2).unwrap(), ",".repeat(all.len() - 1));
+    // Back again: only units change, to microseconds.
+    printed(folder, &["convert", "a.col", "b.parquet", "--compression", "none"]);
+    let reader = ParquetReader::open(&folder.join("b.parquet")).unwrap();
+    let kinds: Vec<FieldKind> = reader.fields().into_iter().map(|field| field.kind).collect();
+    let expected = all.iter().map(|(kind, ..)| match *kind {
+        FieldKind::Timestamp { is_instant, .. } => moment(Unit::Micros, is_instant),
+        other => other,
+    });
+    assert_eq!(kinds, expected.collect::<Vec<_>>());
+    assert_eq!(printed(folder, &["print", "b.parquet"]), text);
+}
+
+#[test]
 fn mistakes_are_told_and_leave_nothing_behind() {
     let Folder(folder) = &Folder::new("mistakes");
     fs::write(folder.join("a.csv"), "a,b\n1,2\n").unwrap();

@@ -32,7 +32,12 @@ fn kind(column: &ColumnDescriptor) -> FieldKind {
             LogicalType::Uuid => return FieldKind::Uuid,
             LogicalType::Date => return FieldKind::Date,
             LogicalType::Time(time) => return FieldKind::Time(unit(&time.unit)),
-            LogicalType::Timestamp(time) => return FieldKind::Timestamp(unit(&time.unit)),
+            LogicalType::Timestamp(time) => {
+                return FieldKind::Timestamp {
+                    unit: unit(&time.unit),
+                    is_instant: time.is_adjusted_to_u_t_c,
+                };
+            }
             LogicalType::Decimal(decimal) => return of_decimal(decimal.precision, decimal.scale),
             LogicalType::Integer(integer) if !integer.is_signed => return unsigned(physical),
             LogicalType::Float16 => return FieldKind::Real,
@@ -46,8 +51,8 @@ fn kind(column: &ColumnDescriptor) -> FieldKind {
         ConvertedType::DATE => FieldKind::Date,
         ConvertedType::TIME_MILLIS => FieldKind::Time(Unit::Millis),
         ConvertedType::TIME_MICROS => FieldKind::Time(Unit::Micros),
-        ConvertedType::TIMESTAMP_MILLIS => FieldKind::Timestamp(Unit::Millis),
-        ConvertedType::TIMESTAMP_MICROS => FieldKind::Timestamp(Unit::Micros),
+        ConvertedType::TIMESTAMP_MILLIS => FieldKind::Timestamp { unit: Unit::Millis, is_instant: true },
+        ConvertedType::TIMESTAMP_MICROS => FieldKind::Timestamp { unit: Unit::Micros, is_instant: true },
         ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64 => {
             unsigned(physical)
         }
@@ -56,7 +61,7 @@ fn kind(column: &ColumnDescriptor) -> FieldKind {
             Type::BOOLEAN => FieldKind::Bool,
             Type::INT32 | Type::INT64 => FieldKind::Integer,
             // Times of older systems.
-            Type::INT96 => FieldKind::Timestamp(Unit::Micros),
+            Type::INT96 => FieldKind::Timestamp { unit: Unit::Micros, is_instant: false },
             Type::FLOAT | Type::DOUBLE => FieldKind::Real,
             Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => FieldKind::Bytes,
         },

@@ -75,7 +75,7 @@ pub fn column(kind: FieldKind, vector: Vector) -> Result<Column> {
         (FieldKind::Time(unit), Values::Int64(times)) => {
             texts(times.len(), &|row, out| time(times.get(row).copied().unwrap_or(0), unit, out))
         }
-        (FieldKind::Timestamp(unit), Values::Int64(times)) => texts(times.len(), &|row, out| {
+        (FieldKind::Timestamp { unit, .. }, Values::Int64(times)) => texts(times.len(), &|row, out| {
             let moment = times.get(row).copied().unwrap_or(0);
             let day = 86_400 * unit.per_second();
             date(moment.div_euclid(day), out);
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(shown(&|out| time(86_399_999, Unit::Millis, out)), "23:59:59.999");
         assert_eq!(shown(&|out| time(3_600_000_000_001, Unit::Nanos, out)), "01:00:00.000000001");
         let moment = Vector::new(LogicalType::Int64, Values::Int64(vec![-1, 1_000_000]));
-        let kind = FieldKind::Timestamp(Unit::Micros);
+        let kind = FieldKind::Timestamp { unit: Unit::Micros, is_instant: false };
         let moments = column(kind, moment).unwrap();
         assert_eq!(moments.get(0).unwrap(), Value::Text(b"1969-12-31 23:59:59.999999"));
         assert_eq!(moments.get(1).unwrap(), Value::Text(b"1970-01-01 00:00:01"));
