@@ -175,7 +175,7 @@ pub trait BlockCodecs: Send + Sync {
     fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> Result<Vec<u8>>;
 }
 
-/// A host without pglz.
+/// A host that writes no pglz. It reads what other hosts have written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPglz;
 
@@ -184,8 +184,8 @@ impl BlockCodecs for NoPglz {
         None
     }
 
-    fn pglz_decompress(&self, _: &[u8], _: usize) -> Result<Vec<u8>> {
-        Err(Error::Unsupported("pglz outside the PostgreSQL server".into()))
+    fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> Result<Vec<u8>> {
+        server_bytes::pglz::expand(bytes, raw_len)
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
+use vector::calendar::{Day, from_days};
 use vector::{LogicalType, NumericValues, Special, Values, Vector, unsigned};
 
 use crate::{Error, Result};
 
-/// Days from 1970-01-01 to 2000-01-01, where dates and timestamps of column files begin.
-pub const EPOCH_DAYS: i64 = 10_957;
 const DAY: i64 = 86_400_000_000;
 
 /// Appends the value of a row that is not NULL. The declared type says what the vector does not: whether
@@ -111,23 +110,9 @@ fn decimal(values: &NumericValues, row: usize, out: &mut String) -> Option<()> {
     write!(out, "{sign}{whole}{point}{fraction}").ok()
 }
 
-/// Year, month and day of so many days since 2000-01-01, in the Gregorian calendar. From H. Hinnant,
-/// "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: years begin in March, so that the day
-/// that comes every four years is their last, and eras have 400 years.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + EPOCH_DAYS + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
 /// `between` stands before the mark of years before the first.
 fn date(days: i64, between: &str, out: &mut String) -> std::fmt::Result {
-    let (year, month, day) = civil(days);
+    let Day { year, month, day } = from_days(days);
     let (year, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
     write!(out, "{year:04}-{month:02}-{day:02}{between}{era}")
 }

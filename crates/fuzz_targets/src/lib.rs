@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use encodings::{BlockCodecs, Chunk, EncodeOptions, EncodingId, SharedColumn, encode_column, filter_vector};
+use encodings::{Chunk, EncodeOptions, EncodingId, NoPglz, SharedColumn, encode_column, filter_vector};
 use files::column::ColumnFile;
 use server_bytes::array::{self, Layout};
 use server_bytes::numeric::{self, small};
@@ -21,19 +21,6 @@ use vector::{
 
 /// Rows a target lets bytes declare: what is decoded must stay small.
 const MOST_ROWS: u32 = 4096;
-
-/// The codecs of the targets: blocks of pglz are expanded, and none is made.
-pub struct Expanding;
-
-impl BlockCodecs for Expanding {
-    fn pglz_compress(&self, _: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> Result<Vec<u8>> {
-        pglz::expand(bytes, raw_len)
-    }
-}
 
 /// Every logical type, picked by the first input byte.
 pub const TYPES: [LogicalType; 14] = [
@@ -78,7 +65,7 @@ pub fn fuzz_chunk(data: &[u8]) {
     let rows = u32::from(u16::from_le_bytes([*rows_low, *rows_high])).min(MOST_ROWS);
     let shared_length = usize::from(u16::from_le_bytes([*shared_low, *shared_high])).min(rest.len());
     let (shared, chunk) = rest.split_at(shared_length);
-    let Ok(shared) = SharedColumn::open(logical, shared, &Expanding) else { return };
+    let Ok(shared) = SharedColumn::open(logical, shared, &NoPglz) else { return };
     read_chunk(logical, rows, chunk, &shared);
 }
 
@@ -86,7 +73,7 @@ pub fn fuzz_chunk(data: &[u8]) {
 pub fn fuzz_shared(data: &[u8]) {
     let [kind, section @ ..] = data else { return };
     let logical = TYPES.get(usize::from(*kind) % TYPES.len()).copied().unwrap_or(LogicalType::Bool);
-    if let Ok(shared) = SharedColumn::open(logical, section, &Expanding) {
+    if let Ok(shared) = SharedColumn::open(logical, section, &NoPglz) {
         read_chunk(logical, 3, &[], &shared);
     }
 }
@@ -94,7 +81,7 @@ pub fn fuzz_shared(data: &[u8]) {
 /// All ways to read one chunk. On bad bytes they may disagree (checksums are there for that), but keep their
 /// contracts.
 fn read_chunk(logical: LogicalType, rows: u32, bytes: &[u8], shared: &Arc<SharedColumn>) {
-    let Ok(chunk) = Chunk::open(logical, rows, bytes, shared, &Expanding) else { return };
+    let Ok(chunk) = Chunk::open(logical, rows, bytes, shared, &NoPglz) else { return };
     let _ = chunk.encoding();
     let decoded = chunk.decode();
     if let Ok(vector) = &decoded {
@@ -207,8 +194,8 @@ fn read_stripe(reader: &StripeReader, bytes: &[u8]) {
             }
             let Range { start, end } = reader.chunk_rows(chunk);
             if end - start <= MOST_ROWS
-                && let Ok(owned) = reader.read_chunk(column, chunk, &bytes, &Expanding)
-                && let Ok(vector) = owned.decode(&Expanding)
+                && let Ok(owned) = reader.read_chunk(column, chunk, &bytes, &NoPglz)
+                && let Ok(vector) = owned.decode(&NoPglz)
             {
                 assert_well_formed(&vector);
             }
@@ -289,10 +276,10 @@ fn shred_and_read(value: &[u8]) {
     let column = builder.finish(&|_, _, _| Box::default());
     let options = EncodeOptions { force: Some(EncodingId::Template), ..EncodeOptions::default() };
     let Ok(encoded) = encode_column(&column, &options) else { return };
-    let shared = SharedColumn::open(LogicalType::Bytes, &encoded.shared, &Expanding);
+    let shared = SharedColumn::open(LogicalType::Bytes, &encoded.shared, &NoPglz);
     let first = encoded.chunks.first();
     let chunk = shared.as_ref().ok().zip(first).map(|(shared, chunk)| {
-        Chunk::open(LogicalType::Bytes, 4, &chunk.bytes, shared, &Expanding).and_then(|chunk| chunk.decode())
+        Chunk::open(LogicalType::Bytes, 4, &chunk.bytes, shared, &NoPglz).and_then(|chunk| chunk.decode())
     });
     let decoded = chunk.and_then(Result::ok).map(|vector| vector.flatten().values);
     assert!(matches!(&decoded, Some(Values::Bytes(values)) if values.iter().all(|found| found == value)));

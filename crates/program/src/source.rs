@@ -6,8 +6,8 @@ use std::path::Path;
 use files::column::{Column, ColumnFile};
 use files::csv::{CsvReader, Dialect, Guess, Record};
 use files::parquet::ParquetReader;
-use files::text::EPOCH_DAYS;
 use files::{Error, Field, FieldKind, Result, Unit};
+use vector::calendar::SINCE_1970;
 use vector::{LogicalType, Values, Vector, VectorBuilder};
 
 use crate::Format;
@@ -212,7 +212,7 @@ fn stored(column: Vector, kind: FieldKind) -> Result<Vector> {
     };
     let (logical, values) = match (kind, values) {
         (FieldKind::Date, Values::Int64(days)) => {
-            let held = |days: i64| i32::try_from(days - EPOCH_DAYS).ok().map(i64::from);
+            let held = |days: i64| i32::try_from(days - SINCE_1970).ok().map(i64::from);
             let days = times(days, &held)?.into_iter().map(|days| i32::try_from(days).unwrap_or(0)).collect();
             (LogicalType::Date, Values::Int32(days))
         }
@@ -220,7 +220,7 @@ fn stored(column: Vector, kind: FieldKind) -> Result<Vector> {
             (LogicalType::Int64, Values::Int64(times(all, &|time| micros(time, unit))?))
         }
         (FieldKind::Timestamp { unit, .. }, Values::Int64(all)) => {
-            let held = |time| micros(time, unit)?.checked_sub(EPOCH_DAYS * MICROS_OF_DAY);
+            let held = |time| micros(time, unit)?.checked_sub(SINCE_1970 * MICROS_OF_DAY);
             (LogicalType::Timestamp, Values::Int64(times(all, &held)?))
         }
         (_, values) => (logical, values),

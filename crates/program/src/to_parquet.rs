@@ -5,15 +5,15 @@ use std::io::BufWriter;
 
 use files::column::Column;
 use files::parquet::{Codec, ParquetWriter};
-use files::text::EPOCH_DAYS;
 use files::{Error, Field, FieldKind, Result, Unit};
+use vector::calendar::SINCE_1970;
 use vector::{LogicalType, Values, Vector, concat};
 
 use crate::source::Source;
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 122_880;
-const EPOCH_MICROS: i64 = EPOCH_DAYS * 86_400_000_000;
+const EPOCH_MICROS: i64 = SINCE_1970 * 86_400_000_000;
 
 /// Writes all rows of a source.
 pub fn run(mut source: Source, file: File, codec: Codec) -> Result<()> {
@@ -103,7 +103,7 @@ fn of_kind(column: Vector, field: &Field) -> Result<Vector> {
     let (logical, values) = match (field.kind, values) {
         (FieldKind::Date, Values::Int32(days)) => {
             let days = days.into_iter().map(i64::from).collect();
-            let days = since_1970(days, EPOCH_DAYS, [i32::MIN.into(), i32::MAX.into()])?;
+            let days = since_1970(days, SINCE_1970, [i32::MIN.into(), i32::MAX.into()])?;
             (LogicalType::Int64, Values::Int64(days))
         }
         (FieldKind::Timestamp { .. }, Values::Int64(micros)) => {

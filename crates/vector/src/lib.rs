@@ -10,6 +10,7 @@
 mod bitmap;
 mod builder;
 mod byte_views;
+pub mod calendar;
 mod concat;
 mod error;
 mod expand;

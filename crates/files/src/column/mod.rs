@@ -9,9 +9,7 @@
 //! - `footer`: columns and segments; `segment`: stripes
 //! - `ranges`: where the bytes come from
 //! - `read`: a file that is open; `write`: a load
-//! - `codecs`: block codecs where there is no server
 
-mod codecs;
 mod footer;
 mod head;
 mod ranges;
@@ -19,7 +17,6 @@ mod read;
 mod segment;
 mod write;
 
-pub use codecs::FileCodecs;
 pub use encodings::Codec;
 pub use footer::Column;
 pub use ranges::Ranges;

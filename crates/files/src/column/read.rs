@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use encodings::NoPglz;
 use stripe::{StripeBytes, StripeReader, verify_chunk, verify_column};
 use vector::{LogicalType, Vector, VectorBuilder};
 
+use super::Ranges;
 use super::footer::{Column, Footer};
 use super::head::{self, HEAD_BYTES, Place};
 use super::segment::{self, StripePlace};
-use super::{FileCodecs, Ranges};
 use crate::{Error, Result};
 
 /// A column file, as it was when it was opened. Loads that come later do not change what it reads.
@@ -170,8 +171,8 @@ impl<R: Ranges> OpenStripe<'_, R> {
             let logical = self.columns.get(at).map_or(LogicalType::Bytes, |column| column.logical);
             return Ok(nulls(logical, self.reader.chunk_rows(chunk).len()));
         };
-        let read = self.reader.read_chunk(column, chunk, &self.bytes, &FileCodecs);
-        let decoded = read.and_then(|chunk| chunk.decode(&FileCodecs)).map(Vector::flatten);
+        let read = self.reader.read_chunk(column, chunk, &self.bytes, &NoPglz);
+        let decoded = read.and_then(|chunk| chunk.decode(&NoPglz)).map(Vector::flatten);
         decoded.map_err(|error| damaged(self.place, &error))
     }
 
@@ -219,8 +220,7 @@ impl<R: Ranges> OpenStripe<'_, R> {
                 continue;
             }
             for chunk in 0..self.reader.chunk_count() {
-                let finding =
-                    verify_chunk(&self.reader, at, chunk, &self.bytes, &FileCodecs).map_err(wrong)?;
+                let finding = verify_chunk(&self.reader, at, chunk, &self.bytes, &NoPglz).map_err(wrong)?;
                 if let Some(finding) = finding {
                     tell(format!("{name}, chunk {chunk}"), finding);
                 }

@@ -14,10 +14,10 @@ use encodings::Codec;
 use stripe::{StripeOptions, fit_chunk_rows, write_stripe};
 use vector::{Vector, concat};
 
+use super::ColumnFile;
 use super::footer::{Column, Footer, SegmentPlace};
 use super::head::{self, HEAD_BYTES, Place};
 use super::segment::{self, StripePlace};
-use super::{ColumnFile, FileCodecs};
 use crate::{Error, Result};
 
 /// Bytes of values at which a stripe ends, however few rows it has.
@@ -167,7 +167,6 @@ impl ColumnWriter {
             chunk_rows: fit_chunk_rows(&columns, self.options.chunk_rows),
             codec: self.options.codec,
             level: self.options.level,
-            codecs: &FileCodecs,
             ..StripeOptions::default()
         };
         let written = write_stripe(rows, &columns, &options).map_err(wrong)?;

@@ -24,7 +24,7 @@ pub use condition::Condition;
 pub use evaluate::Evaluator;
 pub use function::{CaseRule, DateField, Function};
 pub(crate) use functions::after_interval;
-pub use functions::{calendar, is_known_regexp};
+pub use functions::is_known_regexp;
 pub(crate) use value::{end_to_end, nulls};
 use vector::{LogicalType, Vector};
 

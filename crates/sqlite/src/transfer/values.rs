@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use files::{FieldKind, Unit};
-use query::expression::calendar::from_days;
+use vector::calendar::{SINCE_1970, from_days};
 use vector::{LogicalType, NumericValues, Values, Vector, VectorBuilder, unsigned};
 
 use crate::api::{Error, Result};
@@ -14,8 +14,6 @@ use crate::values::{Column, Kind, as_real};
 
 /// Decimals of so many digits are kept by reals.
 const REAL_DIGITS: u16 = 15;
-/// Days from 1970-01-01 to 2000-01-01, where the engine's calendar begins.
-const EPOCH: i64 = 10_957;
 
 /// The type of a column of SQLite for values of this kind.
 pub fn declared(kind: FieldKind) -> String {
@@ -145,7 +143,7 @@ fn decimal(decimals: &NumericValues, row: usize, scale: u16, out: &mut String) {
 
 fn date(days: i64, out: &mut String) {
     // Days past the calendar of 64 bits are no dates of any file that was meant so.
-    let day = from_days(days.clamp(-1 << 40, 1 << 40) - EPOCH);
+    let day = from_days(days.clamp(-1 << 40, 1 << 40) - SINCE_1970);
     let sign = if day.year < 0 { "-" } else { "" };
     let _ = write!(out, "{sign}{:04}-{:02}-{:02}", day.year.abs(), day.month, day.day);
 }

@@ -11,7 +11,6 @@ mod numeric;
 mod text;
 
 pub(crate) use dates::after_interval;
-pub use dates::calendar;
 pub use text::regexp::is_known as is_known_regexp;
 
 use vector::{Bitmap, LogicalType, Values, Vector};

@@ -2,13 +2,13 @@
 
 use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Values};
 
-use super::calendar::{Day, day_of_week, from_days, iso_week, to_days};
 use super::{DAY, DayTable, days_of, is_infinite_date, timestamps};
 use crate::expression::DateField;
 use crate::expression::functions::lanes::one;
 use crate::expression::functions::{Output, Picked, Value};
 use crate::kernels::arithmetic::map;
 use crate::{Error, Result};
+use vector::calendar::{Day, day_of_week, from_days, iso_week, to_days};
 
 /// Days from 1970-01-01 to 2000-01-01.
 const UNIX_DAYS: i64 = 10_957;

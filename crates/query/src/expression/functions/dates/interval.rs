@@ -2,12 +2,12 @@
 
 use vector::{Bitmap, FixedBytes, LogicalType, Values};
 
-use super::calendar::{from_days, month_length, to_days};
 use super::{DAY, END_TIMESTAMP_DAY, is_infinite_timestamp, is_timestamp};
 use crate::expression::functions::lanes::{WRONG_TYPE, fixed, lane, two};
 use crate::expression::functions::{Output, Picked, Value};
 use crate::kernels::Lane;
 use crate::{Error, Result, SqlError};
+use vector::calendar::{from_days, month_length, to_days};
 
 #[derive(Clone, Copy)]
 struct Interval {

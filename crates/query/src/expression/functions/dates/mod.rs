@@ -4,7 +4,6 @@
 //! infinities. A function of the day alone is looked up in a table of the days met (`DayTable`), because the
 //! calendar costs some twenty operations a value.
 
-pub mod calendar;
 mod extract;
 mod interval;
 mod to_char;

@@ -2,10 +2,10 @@
 
 use vector::{Bitmap, ByteViews, Values};
 
-use super::calendar::from_days;
 use super::{DAY, is_infinite_timestamp, timestamps};
 use crate::expression::functions::{Output, Picked, Value};
 use crate::{Error, Result};
+use vector::calendar::from_days;
 
 enum Piece {
     Year,

@@ -2,13 +2,13 @@
 
 use vector::{Bitmap, Values};
 
-use super::calendar::{Day, from_days, to_days};
 use super::{DAY, DayTable, days_of, is_infinite_timestamp, is_timestamp, timestamps};
 use crate::expression::DateField;
 use crate::expression::functions::lanes::{any_fails, one};
 use crate::expression::functions::{Picked, Value};
 use crate::kernels::arithmetic::map;
 use crate::{Error, SqlError};
+use vector::calendar::{Day, from_days, to_days};
 
 /// The first day of the year, century, ... that a day is in.
 fn first_day(field: DateField) -> Option<fn(i64) -> i64> {

@@ -1,6 +1,9 @@
 //! The proleptic Gregorian calendar over days since 2000-01-01, the epoch of the host's dates. Year 0 is 1
 //! BC.
 
+/// Days from 1970-01-01, where files of other systems begin, to 2000-01-01.
+pub const SINCE_1970: i64 = 10_957;
+
 /// Days from 0000-03-01 to 2000-01-01.
 const EPOCH_SHIFT: i64 = 730_425;
 
