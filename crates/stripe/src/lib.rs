@@ -31,7 +31,7 @@ mod writer;
 pub use background::{Background, Work, encode_in_background};
 pub use beside::summaries_beside;
 pub use collect::collect;
-pub use cursor::{CHECKSUM_BYTES, checksum};
+pub use cursor::{CHECKSUM_BYTES, checksum, seal, unseal};
 pub use distinct::Sketch;
 pub use opened_chunk::OpenedChunk;
 pub use owned_chunk::OwnedChunk;

@@ -11,17 +11,15 @@
 
 use std::ops::Range;
 
-use encodings::cursor::{Reader, Writer};
-use stripe::{CHECKSUM_BYTES, checksum};
+use encodings::cursor::Reader;
 use vector::LogicalType;
 
-use super::segment;
-use crate::{Error, Result};
+use super::sealed::{self, range};
+use crate::Result;
 
 /// Most columns of a file.
 pub const MAX_COLUMNS: usize = 65_535;
 const MAGIC: [u8; 4] = *b"CLFF";
-const VERSION: u8 = 1;
 
 /// A column of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +55,7 @@ pub struct Footer {
 impl Footer {
     /// The sealed bytes.
     pub fn write(&self) -> Vec<u8> {
-        let mut out = Writer::new();
-        out.bytes(&MAGIC);
-        out.u8(VERSION);
+        let mut out = sealed::begin(MAGIC);
         out.varint(self.columns.len() as u64);
         for column in &self.columns {
             out.varint(column.number.into());
@@ -74,7 +70,7 @@ impl Footer {
             out.varint(segment.bytes.end - segment.bytes.start);
             out.varint(segment.rows);
         }
-        seal(out)
+        sealed::end(out)
     }
 
     /// Parses sealed bytes. Segments lie before byte `end` of the file.
@@ -82,8 +78,7 @@ impl Footer {
     /// # Errors
     /// `Malformed` for bytes that break the format, `Unsupported` for a newer version.
     pub fn read(sealed: &[u8], end: u64) -> Result<Self> {
-        let mut cursor = unseal(sealed, MAGIC, "footer")?;
-        Self::parse(&mut cursor, end).map_err(|error| super::broken("footer", &error))
+        sealed::read(sealed, MAGIC, "footer", |cursor| Self::parse(cursor, end))
     }
 
     fn parse(cursor: &mut Reader<'_>, end: u64) -> vector::Result<Self> {
@@ -102,50 +97,14 @@ impl Footer {
         let count = cursor.count(cursor.remaining() / 3, "segments")?;
         let mut segments = Vec::with_capacity(count);
         for _ in 0..count {
-            let bytes = segment::range(cursor, end)?;
+            let bytes = range(cursor, end)?;
             segments.push(SegmentPlace { bytes, rows: cursor.varint()? });
         }
-        match cursor.remaining() {
-            0 => Ok(Self { columns, segments }),
-            surplus => Err(vector::Error::corrupt(format!("{surplus} surplus bytes"))),
-        }
+        Ok(Self { columns, segments })
     }
 }
 
 fn text(cursor: &mut Reader<'_>) -> vector::Result<String> {
     let bytes = cursor.child()?.rest();
     String::from_utf8(bytes.to_vec()).map_err(|_| vector::Error::corrupt("a name that is no UTF-8"))
-}
-
-/// The bytes with their checksum.
-pub fn seal(mut out: Writer) -> Vec<u8> {
-    let sum = checksum(out.as_slice());
-    out.u64(sum);
-    out.into_bytes()
-}
-
-/// What lies between magic, version and checksum of a sealed part.
-///
-/// # Errors
-/// `Malformed` where it is another part or damaged, `Unsupported` for a newer version.
-pub fn unseal<'a>(sealed: &'a [u8], magic: [u8; 4], part: &str) -> Result<Reader<'a>> {
-    let mut cursor = Reader::new(sealed);
-    let found = cursor.array::<4>().and_then(|found| Ok((found, cursor.u8()?)));
-    match found {
-        // A newer version may be sealed in another way.
-        Ok((found, version)) if found == magic && version != VERSION => {
-            return Err(Error::Unsupported(format!(
-                "the {part} is of version {version}; this build reads 1"
-            )));
-        }
-        Ok((found, _)) if found == magic => {}
-        _ => return Err(Error::Malformed(format!("there is no {part} where one is named"))),
-    }
-    let whole = sealed.split_last_chunk::<CHECKSUM_BYTES>();
-    let is_whole =
-        whole.is_some_and(|(body, sum)| cfg!(fuzzing) || checksum(body) == u64::from_le_bytes(*sum));
-    match whole.and_then(|(body, _)| body.get(MAGIC.len() + 1..)).filter(|_| is_whole) {
-        Some(body) => Ok(Reader::new(body)),
-        None => Err(Error::Malformed(format!("the {part} does not match its checksum"))),
-    }
 }

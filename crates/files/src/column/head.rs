@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use encodings::cursor::{Reader, Writer};
-use stripe::checksum;
+use stripe::{seal, unseal};
 
 use super::broken;
 use crate::{Error, Result};
@@ -52,8 +52,7 @@ impl Place {
         out.u64(self.footer_offset);
         out.u32(self.footer_length);
         out.u64(self.end);
-        let sum = checksum(out.as_slice());
-        out.u64(sum);
+        seal(out.buffer());
         let [even, odd] = PLACES;
         (if self.generation.is_multiple_of(2) { even } else { odd }, out.into_bytes())
     }
@@ -61,16 +60,14 @@ impl Place {
     /// A place that was written; None where nothing was, or not all of it.
     fn read(head: &[u8], at: u64) -> Option<Self> {
         let at = usize::try_from(at).ok()?;
-        let bytes = head.get(at..at + PLACE_BYTES)?;
-        let mut cursor = Reader::new(bytes);
+        let mut cursor = Reader::new(unseal(head.get(at..at + PLACE_BYTES)?, "place").ok()?);
         let place = Self {
             generation: cursor.u64().ok()?,
             footer_offset: cursor.u64().ok()?,
             footer_length: cursor.u32().ok()?,
             end: cursor.u64().ok()?,
         };
-        let is_whole = cursor.u64().ok()? == checksum(bytes.get(..PLACE_BYTES - 8)?);
-        (is_whole && place.generation > 0 && place.footer_offset >= HEAD_BYTES).then_some(place)
+        (place.generation > 0 && place.footer_offset >= HEAD_BYTES).then_some(place)
     }
 }
 
@@ -80,8 +77,7 @@ pub fn new(identity: [u8; IDENTITY_BYTES]) -> Vec<u8> {
     out.bytes(&MAGIC);
     out.u16(VERSION);
     out.bytes(&identity);
-    let sum = checksum(out.as_slice());
-    out.u64(sum);
+    seal(out.buffer());
     let mut head = out.into_bytes();
     head.resize(HEAD_BYTES as usize, 0);
     head
@@ -102,11 +98,7 @@ pub fn read(head: &[u8]) -> Result<Place> {
             "it is a column file of version {version}; this build reads 1"
         )));
     }
-    let sealed = head.get(..FIRST_PART - 8).map(checksum);
-    let stored = head.get(FIRST_PART - 8..FIRST_PART).and_then(|sum| Reader::new(sum).u64().ok());
-    if sealed.is_none() || sealed != stored {
-        return Err(Error::Malformed("the head does not match its checksum".into()));
-    }
+    unseal(head.get(..FIRST_PART).unwrap_or(head), "head").map_err(|error| broken("head", &error))?;
     let places = PLACES.into_iter().filter_map(|at| Place::read(head, at));
     let newest = places.max_by_key(|place| place.generation);
     newest.ok_or_else(|| Error::Malformed("no load of it was ever finished".into()))

@@ -6,7 +6,7 @@
 //! the loads that were finished, and nobody who reads meanwhile sees half of one.
 //!
 //! - `head`: the first 4 kB
-//! - `footer`: columns and segments; `segment`: stripes
+//! - `footer`: columns and segments; `segment`: stripes; `sealed`: what both have in common
 //! - `ranges`: where the bytes come from
 //! - `read`: a file that is open; `write`: a load
 
@@ -14,6 +14,7 @@ mod footer;
 mod head;
 mod ranges;
 mod read;
+mod sealed;
 mod segment;
 mod write;
 

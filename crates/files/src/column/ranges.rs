@@ -14,7 +14,7 @@ pub trait Ranges {
     /// Where they cannot be reached.
     fn length(&self) -> Result<u64>;
 
-    /// Appends exactly these bytes to `out`.
+    /// Appends exactly these bytes to `out`. They lie before `length`, as it was when the file was opened.
     ///
     /// # Errors
     /// Where they are not there, or cannot be read.
@@ -27,16 +27,17 @@ impl Ranges for File {
     }
 
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
-        let wanted = range.end.saturating_sub(range.start);
-        let (length, start) = (usize::try_from(wanted).unwrap_or(usize::MAX), out.len());
-        // The range is that of a damaged file, perhaps: no memory for what is not there.
-        if range.end > self.length()? {
-            return Err(Error::Malformed(format!("the file ends before byte {}", range.end)));
+        let wanted = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let start = out.len();
+        let missing = |_| Error::Malformed(format!("no memory for {wanted} bytes at {}", range.start));
+        out.try_reserve_exact(wanted).map_err(missing)?;
+        out.resize(start + wanted, 0);
+        match self.read_exact_at(out.get_mut(start..).unwrap_or_default(), range.start) {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                return Err(Error::Malformed(format!("the file ends before byte {}", range.end)));
+            }
+            read => read?,
         }
-        out.try_reserve_exact(length)
-            .map_err(|_| Error::Malformed(format!("no memory for {length} bytes at {}", range.start)))?;
-        out.resize(start + length, 0);
-        self.read_exact_at(out.get_mut(start..).unwrap_or_default(), range.start)?;
         Ok(())
     }
 }

@@ -28,10 +28,9 @@ impl<R: Ranges> ColumnFile<R> {
     /// `Malformed` where this is no column file, or a damaged one; `Unsupported` for one of a newer version;
     /// `Io` where it cannot be read.
     pub fn open(source: R) -> Result<Self> {
-        let mut head = Vec::new();
-        source.read(0..HEAD_BYTES.min(source.length()?), &mut head)?;
+        let (mut head, length) = (Vec::new(), source.length()?);
+        source.read(0..HEAD_BYTES.min(length), &mut head)?;
         let place = head::read(&head)?;
-        let length = source.length()?;
         if place.end > length || place.footer().end > place.end {
             return Err(Error::Malformed(format!("it has {length} bytes and should have {}", place.end)));
         }
@@ -199,16 +198,11 @@ impl<R: Ranges> OpenStripe<'_, R> {
     /// Where the file cannot be read.
     pub fn verify(&self) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        let columns = u32::try_from(self.reader.column_count()).unwrap_or(u32::MAX);
-        for column in 0..columns {
-            let at = column as usize;
-            let name = self
-                .place
-                .columns
-                .get(at)
-                .and_then(|number| self.columns.iter().find(|c| c.number == *number));
-            let name =
-                name.map_or_else(|| format!("column {}", at + 1), |column| format!("column {}", column.name));
+        for at in 0..self.reader.column_count() {
+            let number = self.place.columns.get(at);
+            let column = self.columns.iter().find(|column| number == Some(&column.number));
+            let name = column.map_or_else(|| (at + 1).to_string(), |column| column.name.clone());
+            let name = format!("column {name}");
             let mut tell = |place: String, finding: stripe::Finding| {
                 found.push(format!("stripe at byte {}, {place}: {}", self.place.bytes.start, finding.detail));
             };
