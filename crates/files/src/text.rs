@@ -25,11 +25,7 @@ pub fn append(column: &Vector, row: usize, declared: &str, out: &mut String) -> 
             write!(out, "{}", unsigned(values.get(row).copied().unwrap_or(0)))
         }
         (LogicalType::Timestamp, Values::Int64(values)) => {
-            let zone = if declared.starts_with("timestamp") && declared.ends_with("with time zone") {
-                "+00"
-            } else {
-                ""
-            };
+            let zone = if declared.ends_with("with time zone") { "+00" } else { "" };
             timestamp(values.get(row).copied().unwrap_or(0), zone, out)
         }
         (LogicalType::Date, Values::Int32(values)) => match values.get(row).copied().unwrap_or(0) {
@@ -56,9 +52,10 @@ pub fn append(column: &Vector, row: usize, declared: &str, out: &mut String) -> 
         (LogicalType::Numeric, Values::Numeric(values)) => {
             return decimal(values, row, out).ok_or_else(unknown);
         }
-        (LogicalType::Text, Values::Bytes(values)) => {
-            write!(out, "{}", String::from_utf8_lossy(values.get(row)))
-        }
+        (LogicalType::Text, Values::Bytes(values)) => match std::str::from_utf8(values.get(row)) {
+            Ok(text) => write!(out, "{text}"),
+            Err(_) => return Err(Error::Unsupported("text that is not UTF-8 is not shown".into())),
+        },
         (LogicalType::Bytes, Values::Bytes(values)) if declared == "bytea" => {
             out.push_str("\\x");
             values.get(row).iter().try_for_each(|byte| write!(out, "{byte:02x}"))

@@ -67,7 +67,7 @@ fn options() -> WriteOptions {
 
 fn load(mut writer: ColumnWriter, first: i64, count: i64) -> u64 {
     for start in (first..first + count).step_by(250) {
-        writer.write(&rows(start, 250.min(first + count - start))).unwrap();
+        writer.write(rows(start, 250.min(first + count - start))).unwrap();
     }
     let loaded = writer.finish().unwrap();
     assert_eq!(loaded.rows, count as u64);
@@ -136,8 +136,8 @@ fn loads_come_one_after_the_other() {
 fn a_load_that_does_not_end_has_not_happened() {
     let path = Scratch::new("unfinished");
     let mut writer = ColumnWriter::create(&path.0, columns(), options()).unwrap();
-    writer.write(&rows(0, 900)).unwrap();
-    writer.write(&rows(900, 900)).unwrap();
+    writer.write(rows(0, 900)).unwrap();
+    writer.write(rows(900, 900)).unwrap();
     drop(writer);
     assert!(ids(&path.0).unwrap_err().to_string().contains("ever finished"));
     fs::remove_file(&path.0).unwrap();
@@ -213,4 +213,21 @@ fn damaged_bytes_are_errors_and_never_other_rows() {
     }
     fs::write(&path.0, b"PAR1 and so on").unwrap();
     assert!(ids(&path.0).unwrap_err().to_string().contains("no column file"));
+}
+
+#[test]
+fn a_damaged_place_in_the_head_costs_no_load() {
+    let path = Scratch::new("place");
+    load(ColumnWriter::create(&path.0, columns(), options()).unwrap(), 0, 300);
+    load(ColumnWriter::append(&path.0, options()).unwrap(), 300, 400);
+    let mut bytes = fs::read(&path.0).unwrap();
+    // The second load's place. It reads as of the first, and says so.
+    bytes[1024 + 9] ^= 1;
+    fs::write(&path.0, &bytes).unwrap();
+    let file = ColumnFile::open(File::open(&path.0).unwrap()).unwrap();
+    assert_eq!((file.rows(), file.damaged_place()), (300, Some(1024)));
+    // Another load would take the room of the second one.
+    let refused = ColumnWriter::append(&path.0, options()).unwrap_err().to_string();
+    assert!(refused.contains("byte 1024 of the head is damaged"), "{refused}");
+    assert_eq!(fs::read(&path.0).unwrap(), bytes);
 }

@@ -362,11 +362,11 @@ fn column_files() {
             let options = WriteOptions { stripe_rows: 60, chunk_rows: 30, ..Default::default() };
             let mut writer = ColumnWriter::create(&path, columns, options).unwrap();
             for _ in 0..seed {
-                writer.write(&rows(&mut random)).unwrap();
+                writer.write(rows(&mut random)).unwrap();
                 writer.finish().unwrap();
                 writer = ColumnWriter::append(&path, options).unwrap();
             }
-            writer.write(&rows(&mut random)).unwrap();
+            writer.write(rows(&mut random)).unwrap();
             writer.finish().unwrap();
             let bytes = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();

@@ -38,22 +38,20 @@ enum Compression {
 
 /// Reads all rows of `from` and writes them to `to`.
 pub fn run(from: &Path, to: &Path, append: bool, how: &How) -> Result<()> {
-    let of_target = |error: Error| Error::Unsupported(format!("{}: {error}", to.display()));
     let format = Format::of(to);
     if append && format != Format::Column {
-        return Err(of_target(Error::Unsupported("rows are added to column files only".into())));
+        return Err(Error::Unsupported("rows are added to column files only".into()));
     }
     let source = Source::open(from, None)?;
     if append {
-        return to_column_file(source, ColumnWriter::append(to, how.options()).map_err(of_target)?);
+        return to_column_file(source, ColumnWriter::append(to, how.options())?);
     }
     if to.exists() {
-        return Err(of_target(Error::Unsupported("it is there already".into())));
+        return Err(Error::Unsupported("it is there already".into()));
     }
     let made = match format {
         Format::Column => {
-            let writer =
-                ColumnWriter::create(to, source.columns.clone(), how.options()).map_err(of_target)?;
+            let writer = ColumnWriter::create(to, source.columns.clone(), how.options())?;
             to_column_file(source, writer)
         }
         Format::Csv => print::write(source, BufWriter::new(File::create_new(to)?), None),
@@ -98,7 +96,7 @@ fn to_column_file(mut source: Source, mut writer: ColumnWriter) -> Result<()> {
         ));
     }
     while let Some(rows) = source.next()? {
-        writer.write(&rows)?;
+        writer.write(rows)?;
     }
     let loaded = writer.finish()?;
     eprintln!("{} rows, {} bytes", loaded.rows, loaded.bytes);

@@ -67,22 +67,25 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let (result, file) = match Arguments::parse().command {
-        Command::Inspect { file, stripes } => (inspect::run(&file, stripes), file),
-        Command::Verify { file } => match verify::run(&file) {
-            Ok(true) => return ExitCode::SUCCESS,
-            Ok(false) => return ExitCode::FAILURE,
-            Err(error) => (Err(error), file),
-        },
-        Command::Print { file, columns, limit } => (print::run(&file, columns.as_deref(), limit), file),
-        Command::Convert { from, to, append, how } => (convert::run(&from, &to, append, &how), from),
+    let name = |file: &Path| file.display().to_string();
+    let (result, files) = match Arguments::parse().command {
+        Command::Inspect { file, stripes } => (inspect::run(&file, stripes).map(|()| true), name(&file)),
+        Command::Verify { file } => (verify::run(&file), name(&file)),
+        Command::Print { file, columns, limit } => {
+            (print::run(&file, columns.as_deref(), limit).map(|()| true), name(&file))
+        }
+        Command::Convert { from, to, append, how } => (
+            convert::run(&from, &to, append, &how).map(|()| true),
+            format!("{} to {}", name(&from), name(&to)),
+        ),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         // Whoever reads the output has seen enough.
         Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("colonnade: {}: {error}", file.display());
+            eprintln!("colonnade: {files}: {error}");
             ExitCode::from(2)
         }
     }

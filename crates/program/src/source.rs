@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use files::column::{Column, ColumnFile};
-use files::csv::{CsvReader, Dialect, Guess, Record};
+use files::csv::{self, CsvReader, Dialect, Record};
 use files::parquet::ParquetReader;
 use files::{Error, Field, FieldKind, Result, Unit};
 use vector::calendar::SINCE_1970;
@@ -61,15 +61,11 @@ impl Source {
         let open = || File::open(path).map(|file| CsvReader::new(file, Dialect::default()));
         let (mut reader, mut record) = (open()?, Record::default());
         reader.next(&mut record)?;
-        let head: Vec<String> =
-            record.iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
-        let mut guesses = vec![Guess::default(); head.len()];
-        while reader.next(&mut record)? {
-            let values = guesses.iter_mut().zip(record.iter());
-            values.filter(|(_, value)| !is_null(*value)).for_each(|(guess, (text, _))| guess.see(text));
-        }
+        let head =
+            record.iter().map(|(name, _)| utf8(name).map(str::to_owned)).collect::<Result<Vec<_>>>()?;
+        let kinds = csv::kinds(&mut reader, head.len(), is_null)?;
         let chosen = choose(head.iter().map(String::as_str), names)?;
-        let field = |&at: &usize| Some(Field { name: head.get(at)?.clone(), kind: guesses.get(at)?.kind() });
+        let field = |&at: &usize| Some(Field { name: head.get(at)?.clone(), kind: *kinds.get(at)? });
         let fields: Vec<Field> = chosen.iter().filter_map(field).collect();
         let kinds = fields.iter().map(|field| field.kind).collect();
         let mut reader = Box::new(open()?);
@@ -102,16 +98,10 @@ impl Source {
                 let mut builders: Vec<VectorBuilder> =
                     kinds.iter().map(|kind| VectorBuilder::new(of_csv(*kind))).collect();
                 let (mut record, mut rows) = (Record::default(), 0);
-                while rows < ROWS && reader.next(&mut record)? {
-                    if record.len() != *width {
-                        return Err(Error::Malformed(format!(
-                            "record {} has {} fields where the first has {width}",
-                            reader.records(),
-                            record.len()
-                        )));
-                    }
+                while rows < ROWS && reader.next_of(*width, &mut record)? {
                     for ((builder, kind), &at) in builders.iter_mut().zip(kinds.iter()).zip(chosen.iter()) {
-                        push(builder, *kind, record.field(at).filter(|&value| !is_null(value)))?;
+                        let value = record.field(at).filter(|&(text, quoted)| !is_null(text, quoted));
+                        push(builder, *kind, value.map(|(text, _)| text))?;
                     }
                     rows += 1;
                 }
@@ -134,8 +124,13 @@ fn choose<'a>(all: impl Iterator<Item = &'a str>, names: Option<&[String]>) -> R
 }
 
 /// An empty field without quotes is NULL.
-fn is_null((text, quoted): (&[u8], bool)) -> bool {
+const fn is_null(text: &[u8], quoted: bool) -> bool {
     text.is_empty() && !quoted
+}
+
+/// A column file's text is UTF-8, so that every reader can show it.
+fn utf8(text: &[u8]) -> Result<&str> {
+    std::str::from_utf8(text).map_err(|_| Error::Malformed("it has text that is not UTF-8".into()))
 }
 
 const fn of_csv(kind: FieldKind) -> LogicalType {
@@ -147,26 +142,24 @@ const fn of_csv(kind: FieldKind) -> LogicalType {
 }
 
 /// Adds a value of a column whose values were all looked at.
-fn push(builder: &mut VectorBuilder, kind: FieldKind, value: Option<(&[u8], bool)>) -> Result<()> {
-    let Some((text, _)) = value else {
+fn push(builder: &mut VectorBuilder, kind: FieldKind, value: Option<&[u8]>) -> Result<()> {
+    let Some(text) = value.map(utf8).transpose()? else {
         builder.push_null();
         return Ok(());
     };
-    let number = std::str::from_utf8(text).unwrap_or_default();
     let fits = match kind {
-        FieldKind::Integer => number.parse().is_ok_and(|value| builder.push_i64(value)),
-        FieldKind::Real => number.parse().is_ok_and(|value| builder.push_f64(value)),
-        // A column file's text is UTF-8, so that every reader can show it.
-        _ if std::str::from_utf8(text).is_err() => {
-            return Err(Error::Malformed("it has text that is not UTF-8".into()));
-        }
-        _ => builder.push_bytes(text),
+        FieldKind::Integer => text.parse().is_ok_and(|value| builder.push_i64(value)),
+        FieldKind::Real => text.parse().is_ok_and(|value| builder.push_f64(value)),
+        _ => builder.push_bytes(text.as_bytes()),
     };
-    fits.then_some(()).ok_or_else(|| Error::Malformed(format!("the file has changed meanwhile: {number}")))
+    fits.then_some(()).ok_or_else(|| Error::Malformed(format!("the file has changed meanwhile: {text}")))
 }
 
 /// Columns of a column file for fields of another.
 fn columns(fields: &[Field]) -> Result<Vec<Column>> {
+    if fields.is_empty() {
+        return Err(Error::Malformed("it has no columns".into()));
+    }
     let column = |(number, field): (u32, &Field)| {
         let (declared, logical) = match field.kind {
             FieldKind::Bool => ("boolean".into(), LogicalType::Bool),
@@ -201,27 +194,38 @@ fn columns(fields: &[Field]) -> Result<Vec<Column>> {
 fn stored(column: Vector, kind: FieldKind) -> Result<Vector> {
     let Vector { logical, validity, values } = column;
     let is_valid = |row: usize| validity.as_ref().is_none_or(|validity| validity.get(row));
-    // Of rows without a value any will do.
-    let times = |times: Vec<i64>, make: &dyn Fn(i64) -> Option<i64>| {
+    fn times<T: Default>(
+        times: Vec<i64>,
+        is_valid: impl Fn(usize) -> bool,
+        make: impl Fn(i64) -> Option<T>,
+    ) -> Result<Vec<T>> {
         let each = |(row, time): (usize, i64)| match make(time) {
             Some(time) => Ok(time),
-            None if !is_valid(row) => Ok(0),
+            // Of rows without a value any will do.
+            None if !is_valid(row) => Ok(T::default()),
             None => Err(Error::Unsupported(format!("a time of {time} is past those that are held"))),
         };
-        times.into_iter().enumerate().map(each).collect::<Result<Vec<i64>>>()
-    };
+        times.into_iter().enumerate().map(each).collect()
+    }
     let (logical, values) = match (kind, values) {
         (FieldKind::Date, Values::Int64(days)) => {
-            let held = |days: i64| i32::try_from(days - SINCE_1970).ok().map(i64::from);
-            let days = times(days, &held)?.into_iter().map(|days| i32::try_from(days).unwrap_or(0)).collect();
-            (LogicalType::Date, Values::Int32(days))
+            // The extremes stand for no end of time.
+            let held = |days: i64| {
+                let days = i32::try_from(days.checked_sub(SINCE_1970)?).ok()?;
+                (days != i32::MIN && days != i32::MAX).then_some(days)
+            };
+            (LogicalType::Date, Values::Int32(times(days, is_valid, held)?))
         }
         (FieldKind::Time(unit), Values::Int64(all)) => {
-            (LogicalType::Int64, Values::Int64(times(all, &|time| micros(time, unit))?))
+            let of_day = |time| micros(time, unit).filter(|time| (0..=MICROS_OF_DAY).contains(time));
+            (LogicalType::Int64, Values::Int64(times(all, is_valid, of_day)?))
         }
         (FieldKind::Timestamp { unit, .. }, Values::Int64(all)) => {
-            let held = |time| micros(time, unit)?.checked_sub(SINCE_1970 * MICROS_OF_DAY);
-            (LogicalType::Timestamp, Values::Int64(times(all, &held)?))
+            let held = |time| {
+                let micros = micros(time, unit)?.checked_sub(SINCE_1970 * MICROS_OF_DAY)?;
+                (micros != i64::MIN && micros != i64::MAX).then_some(micros)
+            };
+            (LogicalType::Timestamp, Values::Int64(times(all, is_valid, held)?))
         }
         (_, values) => (logical, values),
     };

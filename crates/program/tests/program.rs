@@ -138,6 +138,39 @@ fn parquet_of_every_kind_comes_back_as_it_was() {
 }
 
 #[test]
+fn values_that_have_no_place_are_refused() {
+    use files::parquet::{Codec, ParquetWriter};
+    use files::{Field, FieldKind, Unit};
+    use vector::{LogicalType, VectorBuilder};
+    let Folder(folder) = &Folder::new("refused");
+    let instants = FieldKind::Timestamp { unit: Unit::Millis, is_instant: true };
+    let cases = [
+        (FieldKind::Time(Unit::Micros), -1, "a time of -1"),
+        (FieldKind::Time(Unit::Micros), 86_400_000_001, "a time of 86400000001"),
+        (instants, i64::MAX / 500, "past those that are held"),
+        // What stands for no end of time.
+        (FieldKind::Date, i64::from(i32::MIN) + 10_957, "past those that are held"),
+    ];
+    for (kind, value, told) in cases {
+        let mut builder = VectorBuilder::new(LogicalType::Int64);
+        assert!(builder.push_i64(value));
+        let fields = [Field { name: "c".into(), kind }];
+        let file = fs::File::create(folder.join("a.parquet")).unwrap();
+        let mut writer = ParquetWriter::new(file, &fields, Codec::None).unwrap();
+        writer.write(&[builder.finish(&|_, _, _| Box::default())]).unwrap();
+        writer.finish().unwrap();
+        let (code, text) = complaint(folder, &["convert", "a.parquet", "a.col"]);
+        assert!(code == 2 && text.contains(told), "{kind:?} {value}: {code}, {text}");
+    }
+    for bytes in [&b"a,b\n1,\xff\n"[..], b"a,\xff\n1,2\n", b""] {
+        fs::write(folder.join("a.csv"), bytes).unwrap();
+        let (code, text) = complaint(folder, &["convert", "a.csv", "a.col"]);
+        assert!(code == 2 && (text.contains("not UTF-8") || text.contains("no columns")), "{code}, {text}");
+        assert!(!folder.join("a.col").exists());
+    }
+}
+
+#[test]
 fn mistakes_are_told_and_leave_nothing_behind() {
     let Folder(folder) = &Folder::new("mistakes");
     fs::write(folder.join("a.csv"), "a,b\n1,2\n").unwrap();
@@ -157,6 +190,9 @@ fn mistakes_are_told_and_leave_nothing_behind() {
     fs::write(folder.join("other.csv"), "a\nx\n").unwrap();
     says(&["convert", "other.csv", "a.col", "--append"], "its columns are not those");
     assert_eq!(printed(folder, &["print", "a.col"]), "a,b\n1,2\n");
+    // An error of what is made names both files.
+    let (_, text) = complaint(folder, &["convert", "a.csv", "nowhere/a.col"]);
+    assert!(text.starts_with("colonnade: a.csv to nowhere/a.col: No such file"), "{text}");
     // A bit that has turned.
     let mut bytes = fs::read(folder.join("a.col")).unwrap();
     bytes[4100] ^= 1;

@@ -6,7 +6,8 @@
 //! 2048   place B
 //! ```
 //! The end is how many bytes of the file count. Places are written in turn, each within a sector of a device,
-//! so that one of the two is whole at any time. The one with the greater generation holds.
+//! so that one of the two is whole at any time. The one with the greater generation holds. One that is
+//! neither whole nor empty may have been the newer one, so nothing is written over what it may have named.
 
 use std::ops::Range;
 
@@ -69,6 +70,15 @@ impl Place {
         };
         (place.generation > 0 && place.footer_offset >= HEAD_BYTES).then_some(place)
     }
+}
+
+/// The first byte of a place that is neither whole nor empty.
+pub fn damaged_place(head: &[u8]) -> Option<u64> {
+    let is_empty = |at: u64| {
+        let bytes = head.iter().skip(usize::try_from(at).unwrap_or(usize::MAX)).take(PLACE_BYTES);
+        bytes.into_iter().all(|byte| *byte == 0)
+    };
+    PLACES.into_iter().find(|&at| !is_empty(at) && Place::read(head, at).is_none())
 }
 
 /// The head of a new file.

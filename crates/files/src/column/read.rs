@@ -17,6 +17,7 @@ use crate::{Error, Result};
 pub struct ColumnFile<R> {
     source: R,
     place: Place,
+    damaged_place: Option<u64>,
     footer: Footer,
     stripes: Vec<StripePlace>,
 }
@@ -47,7 +48,7 @@ impl<R: Ranges> ColumnFile<R> {
             }
             stripes.extend(found);
         }
-        Ok(Self { source, place, footer, stripes })
+        Ok(Self { source, place, damaged_place: head::damaged_place(&head), footer, stripes })
     }
 
     /// The columns, in their order.
@@ -73,6 +74,12 @@ impl<R: Ranges> ColumnFile<R> {
     /// How many bytes of the file count. What lies behind them was left by a load that was not finished.
     pub const fn length(&self) -> u64 {
         self.place.end
+    }
+
+    /// The first byte of the head's other place, if it is damaged. A later load than this file has may have
+    /// been finished there.
+    pub const fn damaged_place(&self) -> Option<u64> {
+        self.damaged_place
     }
 
     pub(super) const fn place(&self) -> Place {

@@ -96,6 +96,13 @@ impl ColumnWriter {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         file.lock()?;
         let open = ColumnFile::open(file.try_clone()?)?;
+        if let Some(at) = open.damaged_place() {
+            return Err(Error::Malformed(format!(
+                "the place at byte {at} of the head is damaged. The file can be read as of load {}, and copied. \
+                 Another load would write over what may have come after it",
+                open.loads()
+            )));
+        }
         let Place { generation, end, .. } = open.place();
         // What lies there is of a load that was not finished.
         file.set_len(end)?;
@@ -126,8 +133,8 @@ impl ColumnWriter {
     ///
     /// # Errors
     /// `Io` where the file cannot be written; `Unsupported` for values that are too large for the format.
-    pub fn write(&mut self, columns: &[Vector]) -> Result<()> {
-        let rows = columns.first().map_or(0, Vector::len);
+    pub fn write(&mut self, mut columns: Vec<Vector>) -> Result<()> {
+        let mut rows = columns.first().map_or(0, Vector::len);
         let fits = columns.len() == self.waiting.len()
             && columns
                 .iter()
@@ -136,21 +143,27 @@ impl ColumnWriter {
         if !fits {
             return Err(Error::Unsupported("rows have other columns than the file".into()));
         }
-        let (most, mut first) = (self.options.stripe_rows.max(1) as usize, 0);
-        while first < rows {
-            let taken = (rows - first).min(most - self.waiting_rows);
-            for (parts, column) in self.waiting.iter_mut().zip(columns) {
-                let part = column.slice(first, taken);
-                self.waiting_bytes += part.bytes();
-                parts.push(part);
-            }
-            self.waiting_rows += taken;
-            first += taken;
-            if self.waiting_rows == most || self.waiting_bytes > STRIPE_BYTES {
-                self.end_stripe()?;
-            }
+        // Parts of them fill stripes; what is left waits as it came.
+        let most = self.options.stripe_rows.max(1) as usize;
+        while self.waiting_rows + rows >= most {
+            let taken = most - self.waiting_rows;
+            rows -= taken;
+            let rest = columns.iter().map(|column| column.slice(taken, rows)).collect();
+            let full = columns.iter().map(|column| column.slice(0, taken)).collect();
+            self.wait(full, taken);
+            self.end_stripe()?;
+            columns = rest;
         }
-        Ok(())
+        if rows > 0 {
+            self.wait(columns, rows);
+        }
+        if self.waiting_bytes > STRIPE_BYTES { self.end_stripe() } else { Ok(()) }
+    }
+
+    fn wait(&mut self, columns: Vec<Vector>, rows: usize) {
+        self.waiting_rows += rows;
+        self.waiting_bytes += columns.iter().map(Vector::bytes).sum::<usize>();
+        self.waiting.iter_mut().zip(columns).for_each(|(parts, column)| parts.push(column));
     }
 
     fn end_stripe(&mut self) -> Result<()> {

@@ -3,7 +3,10 @@
 //! A column is a number's only if every value comes back from the number as the same number, in the same
 //! words: `007` and `+1` are text.
 
-use crate::FieldKind;
+use std::io::Read;
+
+use super::{CsvReader, Record};
+use crate::{FieldKind, Result};
 
 /// Digits that a real surely keeps.
 const REAL_DIGITS: usize = 15;
@@ -54,6 +57,27 @@ impl Guess {
             _ => FieldKind::Text,
         }
     }
+}
+
+/// What the columns of a file are, of which all records that are left are read. `is_null` says of a field and
+/// whether it was quoted that it is no value.
+///
+/// # Errors
+/// As `CsvReader::next`.
+pub fn kinds<R: Read>(
+    reader: &mut CsvReader<R>,
+    columns: usize,
+    is_null: impl Fn(&[u8], bool) -> bool,
+) -> Result<Vec<FieldKind>> {
+    let (mut record, mut all) = (Record::default(), vec![Guess::default(); columns]);
+    while reader.next(&mut record)? {
+        for (guess, (text, is_quoted)) in all.iter_mut().zip(record.iter()) {
+            if !is_null(text, is_quoted) {
+                guess.see(text);
+            }
+        }
+    }
+    Ok(all.into_iter().map(Guess::kind).collect())
 }
 
 enum Number {

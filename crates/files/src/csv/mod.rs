@@ -8,7 +8,7 @@ mod guess;
 mod read;
 mod write;
 
-pub use guess::Guess;
+pub use guess::{Guess, kinds};
 pub use read::{CsvReader, Record};
 pub use write::CsvWriter;
 

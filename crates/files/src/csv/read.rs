@@ -105,6 +105,22 @@ impl<R: Read> CsvReader<R> {
         Ok(())
     }
 
+    /// As `next`, of a record that has so many fields.
+    ///
+    /// # Errors
+    /// Where it has not.
+    pub fn next_of(&mut self, width: usize, record: &mut Record) -> Result<bool> {
+        let is_there = self.next(record)?;
+        match is_there && record.len() != width {
+            true => Err(Error::Malformed(format!(
+                "record {} has {} fields where the first has {width}",
+                self.records,
+                record.len()
+            ))),
+            false => Ok(is_there),
+        }
+    }
+
     /// Reads the next record. False at the end. Empty lines are no records.
     pub fn next(&mut self, record: &mut Record) -> Result<bool> {
         record.fields.clear();

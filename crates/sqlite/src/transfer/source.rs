@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use files::csv::{CsvReader, Guess, Record};
+use files::csv::{self, CsvReader, Record};
 use files::parquet::ParquetReader;
 use files::{Field, FieldKind};
 
@@ -93,20 +93,11 @@ impl Source {
 
     /// What the columns of a CSV file are, all of which is read for that.
     fn kinds(path: &Path, options: &Transfer, width: usize) -> Result<Vec<FieldKind>> {
-        let mut record = Record::default();
         let mut reader = CsvReader::new(File::open(path).map_err(files::Error::from)?, options.dialect);
         if options.has_header {
-            reader.next(&mut record)?;
+            reader.next(&mut Record::default())?;
         }
-        let mut all = vec![Guess::default(); width];
-        while reader.next(&mut record)? {
-            for (guess, (text, is_quoted)) in all.iter_mut().zip(record.iter()) {
-                if is_quoted || text != options.null {
-                    guess.see(text);
-                }
-            }
-        }
-        Ok(all.into_iter().map(Guess::kind).collect())
+        Ok(csv::kinds(&mut reader, width, |text, is_quoted| !is_quoted && text == options.null)?)
     }
 
     fn choose(&mut self, names: &[String]) -> Result<()> {
@@ -169,15 +160,9 @@ impl Csv {
         let mut builders: Vec<ColumnBuilder> =
             self.chosen.iter().map(|_| ColumnBuilder::new(Affinity::Blob)).collect();
         let mut rows = 0;
-        while rows < most && (std::mem::take(&mut self.waits) || self.reader.next(&mut self.record)?) {
-            if self.record.len() != self.width {
-                return Err(Error::new(format!(
-                    "record {} has {} fields where the first has {}",
-                    self.reader.records(),
-                    self.record.len(),
-                    self.width
-                )));
-            }
+        while rows < most
+            && (std::mem::take(&mut self.waits) || self.reader.next_of(self.width, &mut self.record)?)
+        {
             for (builder, &(at, kind)) in builders.iter_mut().zip(&self.chosen) {
                 builder.push(match self.record.field(at) {
                     Some((text, false)) if text == self.null => Value::Null,
