@@ -30,6 +30,7 @@ pgrx::pg_module_magic!();
 /// - ProcessUtility: `table_am::utility_hook` (before and after a VACUUM, after who publishes), `options`
 ///   (takes our options out of a statement), `storage::pending_rows` (ends its stripes);
 /// - planner: `vectorised` (looks at the plan that the others make), `options::hidden`;
+/// - ExplainOneQuery: `planner::not_covered` (adds a line behind the plan);
 /// - set_rel_pathlist: `table_am::read::bitmap_paths` (takes paths out), then the others', `planner` (adds
 ///   ours);
 /// - object_access: `table_am::hooks`, `options`; ExecutorFinish: `table_am::statements::slot_creation`,

@@ -1,6 +1,6 @@
 //! PostgreSQL 15 and 16. `since_17` has the same names for all later versions.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::ops::Range;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
@@ -260,4 +260,52 @@ impl BlocksAhead {
 pub fn snapshots_become_too_old() -> bool {
     // SAFETY: a plain number of the server's.
     unsafe { pg_sys::old_snapshot_threshold >= 0 }
+}
+
+/// Plans a query, and shows what EXPLAIN says of it, as the server does where it has no hook.
+///
+/// # Safety
+/// As the server calls that hook. An ERROR jumps past the caller, which guards.
+pub unsafe fn explain_one_query(
+    query: *mut pg_sys::Query,
+    options: c_int,
+    into: *mut pg_sys::IntoClause,
+    es: *mut pg_sys::ExplainState,
+    text: *const c_char,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+) {
+    unsafe extern "C-unwind" {
+        fn pg_plan_query(
+            query: *mut pg_sys::Query,
+            text: *const c_char,
+            options: c_int,
+            params: pg_sys::ParamListInfo,
+        ) -> *mut pg_sys::PlannedStmt;
+        fn BufferUsageAccumDiff(
+            to: *mut pg_sys::BufferUsage,
+            now: *const pg_sys::BufferUsage,
+            before: *const pg_sys::BufferUsage,
+        );
+        fn ExplainOnePlan(
+            plan: *mut pg_sys::PlannedStmt,
+            into: *mut pg_sys::IntoClause,
+            es: *mut pg_sys::ExplainState,
+            text: *const c_char,
+            params: pg_sys::ParamListInfo,
+            environment: *mut pg_sys::QueryEnvironment,
+            planning: *const pg_sys::instr_time,
+            buffers: *const pg_sys::BufferUsage,
+        );
+    }
+    // SAFETY: calls into the server with what it gave; numbers of this process alone.
+    unsafe {
+        let (before, started) = (pg_sys::pgBufferUsage, std::time::Instant::now());
+        let plan = pg_plan_query(query, text, options, params);
+        let planning = super::instr_time(started.elapsed());
+        let mut buffers = pg_sys::BufferUsage::default();
+        BufferUsageAccumDiff(&raw mut buffers, &raw const pg_sys::pgBufferUsage, &raw const before);
+        let buffers = if (*es).buffers { &raw const buffers } else { std::ptr::null() };
+        ExplainOnePlan(plan, into, es, text, params, environment, &raw const planning, buffers);
+    }
 }

@@ -18,6 +18,8 @@ mod before_17;
 mod before_18;
 #[cfg(feature = "pg15")]
 mod pg15;
+#[cfg(feature = "pg16")]
+mod pg16;
 #[cfg(feature = "pg17")]
 mod pg17;
 #[cfg(feature = "pg18")]
@@ -33,6 +35,8 @@ pub use before_17::*;
 pub use before_18::*;
 #[cfg(feature = "pg15")]
 pub use pg15::*;
+#[cfg(feature = "pg16")]
+pub use pg16::*;
 #[cfg(feature = "pg17")]
 pub use pg17::*;
 #[cfg(feature = "pg18")]

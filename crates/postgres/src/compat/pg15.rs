@@ -281,3 +281,11 @@ pub unsafe fn range_of(
 
 /// 16 and later: an index may keep something of blocks, so that updates of its columns may be HOT.
 pub const fn is_summarizing(_routine: &mut pg_sys::IndexAmRoutine) {}
+
+/// A time that passed, as the server counts it.
+pub fn instr_time(passed: std::time::Duration) -> pg_sys::instr_time {
+    pg_sys::timespec {
+        tv_sec: i64::try_from(passed.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(passed.subsec_nanos()),
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
@@ -371,4 +371,32 @@ impl BlocksAhead {
 /// Whether old snapshots raise errors instead of rows that were there: not any more.
 pub const fn snapshots_become_too_old() -> bool {
     false
+}
+
+/// Plans a query, and shows what EXPLAIN says of it, as the server does where it has no hook.
+///
+/// # Safety
+/// As the server calls that hook. An ERROR jumps past the caller, which guards.
+pub unsafe fn explain_one_query(
+    query: *mut pg_sys::Query,
+    options: c_int,
+    into: *mut pg_sys::IntoClause,
+    es: *mut pg_sys::ExplainState,
+    text: *const c_char,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+) {
+    unsafe extern "C-unwind" {
+        fn standard_ExplainOneQuery(
+            query: *mut pg_sys::Query,
+            options: c_int,
+            into: *mut pg_sys::IntoClause,
+            es: *mut pg_sys::ExplainState,
+            text: *const c_char,
+            params: pg_sys::ParamListInfo,
+            environment: *mut pg_sys::QueryEnvironment,
+        );
+    }
+    // SAFETY: a call into the server with what it gave.
+    unsafe { standard_ExplainOneQuery(query, options, into, es, text, params, environment) }
 }

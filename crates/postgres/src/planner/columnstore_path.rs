@@ -13,7 +13,7 @@ use std::thread::LocalKey;
 
 use pgrx::pg_sys;
 
-use super::{cost, offered, path_hook, ranges, whole_keys};
+use super::{cost, not_covered, offered, path_hook, ranges, whole_keys};
 use crate::columnstore;
 use crate::columnstore::estimate;
 use crate::host::relation::{Open, has_attribute};
@@ -77,9 +77,11 @@ pub unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo
         if reads_whole_or_system || path_hook::finds_one_row(root, rel) || path_hook::finds_few_rows(rel) {
             return;
         }
-        let Some(indexes) = covering(all.iter().filter(|index| columnstore::is_planned(index)), attributes)
-        else {
-            return;
+        let ours = all.iter().filter(|index| columnstore::is_planned(index));
+        let indexes = match covering(ours, attributes) {
+            Covering::By(indexes) => indexes,
+            Covering::Lacks(columns) => return not_covered::note(table.oid(), columns),
+            Covering::TakesTooMany => return,
         };
         whole_keys::note(root, rel);
         let shares = estimate::shares(indexes.iter().map(|index| index.indexoid), table);
@@ -116,12 +118,22 @@ unsafe fn may_be_current(root: *mut pg_sys::PlannerInfo) -> bool {
     }
 }
 
-/// The indexes that together have all of these attributes: the smallest that has all, or else one after the
-/// other the one that has most of those that are missing. None: they have not all, or it takes too many.
+/// Which indexes a query's columns are read from.
+enum Covering<'a> {
+    /// These together have all of them.
+    By(Vec<Typed<'a, pg_sys::IndexOptInfo>>),
+    /// No index has these columns, by their numbers.
+    Lacks(Vec<i32>),
+    /// They are in more indexes than a scan reads side by side.
+    TakesTooMany,
+}
+
+/// The smallest index that has all of these attributes, or else one after the other the one that has most of
+/// those that are missing.
 unsafe fn covering<'a>(
     all: impl Iterator<Item = Typed<'a, pg_sys::IndexOptInfo>>,
     attributes: *mut pg_sys::Bitmapset,
-) -> Option<Vec<Typed<'a, pg_sys::IndexOptInfo>>> {
+) -> Covering<'a> {
     let mut missing = columns_of(attributes);
     let mut left: Vec<_> = all.collect();
     let mut chosen = Vec::new();
@@ -132,19 +144,19 @@ unsafe fn covering<'a>(
         };
         let best = (0..left.len())
             .rev()
-            .max_by_key(|&at| left.get(at).map(|index| (has(index), Reverse(index.pages))))?;
-        let best = left.swap_remove(best);
+            .max_by_key(|&at| left.get(at).map(|index| (has(index), Reverse(index.pages))));
+        let Some(best) = best.map(|best| left.swap_remove(best)) else { return Covering::Lacks(missing) };
         if !missing.is_empty() && has(&best) == 0 {
-            return None;
+            return Covering::Lacks(missing);
         }
         // SAFETY: as above.
         missing.retain(|number| !unsafe { columns(&best) }.contains(number));
         chosen.push(best);
         if missing.is_empty() {
-            return Some(chosen);
+            return Covering::By(chosen);
         }
         if chosen.len() == columnstore::cover::MOST_INDEXES {
-            return None;
+            return Covering::TakesTooMany;
         }
     }
 }

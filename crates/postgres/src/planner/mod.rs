@@ -4,7 +4,7 @@
 //! - `cost`: prices it; `index_paths`: prices index and bitmap paths beside it
 //! - `plan`: turns the chosen path into a plan node
 //! - `template` and its helpers (`operand`, `constant`, `like`, `resolve`): translate WHERE clauses
-//! - `offered`: what columnar scans a statement was offered
+//! - `offered`: what columnar scans a statement was offered; `not_covered`: what EXPLAIN says where none was
 //! - `ranges`, `whole_keys`: where the server guesses how many rows a join has
 //!
 //! `scan` translates the clauses again, because a plan has them as the server's own expressions. So a
@@ -15,6 +15,7 @@ pub mod constant;
 pub mod cost;
 pub mod index_paths;
 pub mod like;
+pub mod not_covered;
 pub mod offered;
 pub mod operand;
 pub mod path_hook;
@@ -30,5 +31,8 @@ pub mod whole_keys;
 /// Runs while the library is loaded.
 pub unsafe fn register() {
     // SAFETY: the library is being loaded.
-    unsafe { path_hook::install() };
+    unsafe {
+        path_hook::install();
+        not_covered::install();
+    }
 }

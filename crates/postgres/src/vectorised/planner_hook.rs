@@ -17,7 +17,7 @@ use crate::host::tree::{Expression, FinishedStatement, Plan};
 use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
 use crate::planner::columnstore_path::Planning;
 use crate::planner::offered::{OuterPlanning, offered};
-use crate::planner::{plan as scan_plan, ranges};
+use crate::planner::{not_covered, plan as scan_plan, ranges};
 
 /// Plans that cost less than this are not made a second time.
 const WORTH: f64 = 200.0;
@@ -57,10 +57,13 @@ unsafe extern "C-unwind" fn plan(
     unsafe {
         full_errors::guarded(|| {
             let _planning = Planning::with_options(cursor_options);
-            match ENABLE_VECTORISED.get() {
+            let notes = not_covered::Planning::begin();
+            let stmt = match ENABLE_VECTORISED.get() {
                 true => vectorised(parse, request),
                 false => serverside(parse, request),
-            }
+            };
+            notes.end();
+            stmt
         })
     }
 }

@@ -88,8 +88,8 @@ unsafe extern "C-unwind" fn follow(node: *mut pg_sys::Node, data: *mut c_void) -
         let Some(part) = Node::new(node).filter(|_| (*place).left > 0) else { return node };
         (*place).left -= 1;
         let Some(var) = reference(part) else {
-            let passed = part.as_a::<pg_sys::Param>().and_then(|param| passed(data.cast(), param));
-            return match passed {
+            let param = part.as_a::<pg_sys::Param>();
+            return match param.and_then(|param| passed(data.cast(), param)) {
                 Some((value, outer)) => follow_in(outer, value, data.cast()),
                 None => shown_call(part, tree::mutate(node, follow, data)),
             };
