@@ -12,7 +12,7 @@ unexport PG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite fuzz-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-htap bench-columnstore bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
+.PHONY: help setup all build install package wheel dist demo demo-sqlite test test-units test-regress test-isolation test-crash test-sqlite fuzz-sqlite test-differential test-changes test-sqlsmith test-clients test-upgrades test-spilling test-postgres test-beside test-assertions test-packages lint bench bench-events bench-tpch bench-clickbench bench-device bench-majors bench-small bench-cold bench-oltp bench-htap bench-columnstore bench-column-files bench-parquet-copy bench-parquet-tables bench-packing bench-loads bench-plans bench-uint8 bench-sqlite bench-sqlite-tpch bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -137,6 +137,15 @@ bench-htap: ## questions beside transactions, TPC-B and CH-benCHmark: heap, colu
 
 bench-columnstore: ## TPC-H and events on heap with columnstore indexes, by compression, beside heap and colcompress (SF, LEVELS, RUNS, REFRESHES, STEP)
 	scripts/bench.sh columnstore
+
+bench-column-files: ## TPC-H on foreign tables over column files beside heap and colcompress (SF, QUERIES, RUNS, STEP)
+	scripts/bench.sh column-files
+
+bench-parquet-copy: ## COPY of TPC-H's lineitem to and from Parquet, beside DuckDB and CSV (SF, RUNS)
+	scripts/bench.sh parquet-copy
+
+bench-parquet-tables: ## TPC-H on foreign tables over Parquet files, beside DuckDB on the same files (SF, QUERIES, RUNS, STEP)
+	scripts/bench.sh parquet-tables
 
 bench-packing: ## a million rows inserted one by one and packed, beside the same rows loaded at once (ROWS, CLIENTS, RUNS)
 	scripts/bench.sh packing

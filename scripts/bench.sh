@@ -2,11 +2,11 @@
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench,
 # or to target/pgN/bench on a server of another major version than 15.
 # Usage: scripts/bench.sh
-# [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|htap|columnstore|packing|loads|plans|uint8|encodings|sqlite|sqlite-tpch]
+# [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|htap|columnstore|column-files|parquet-copy|parquet-tables|packing|loads|plans|uint8|encodings|sqlite|sqlite-tpch]
 # Default: all, which is sizes and events, then open-scan. What each takes from the environment is said at its
 # top: bench/events.py, tpch.py, clickbench.py, device.py, majors.py, small.py, cold_changes.py, oltp.py,
-# htap.py, columnstore.py, columnstore_events.py, packing.py, loads.py, open_scan.py, plans.py, uint8.py,
-# sqlite.py. PROFILE=dev takes the quick build.
+# htap.py, columnstore.py, columnstore_events.py, column_files.py, parquet_copy.py, parquet_tables.py,
+# packing.py, loads.py, open_scan.py, plans.py, uint8.py, sqlite.py. PROFILE=dev takes the quick build.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -64,6 +64,9 @@ small) in_server small.py ;;
 cold) in_server cold_changes.py ;;
 oltp) in_server oltp.py ;;
 htap) in_server htap.py ;;
+column-files) in_server column_files.py tpchgen-cli matplotlib ;;
+parquet-copy) in_server parquet_copy.py duckdb pytz tpchgen-cli ;;
+parquet-tables) in_server parquet_tables.py duckdb pytz tpchgen-cli matplotlib ;;
 columnstore)
     in_server columnstore.py tpchgen-cli matplotlib
     if [ -z "${STEP:-}" ]; then in_server columnstore_events.py; fi
@@ -91,5 +94,5 @@ encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|htap|columnstore|packing|loads|plans|uint8|encodings|sqlite|sqlite-tpch]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|device|majors|small|cold|oltp|htap|columnstore|column-files|parquet-copy|parquet-tables|packing|loads|plans|uint8|encodings|sqlite|sqlite-tpch]" ;;
 esac

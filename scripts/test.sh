@@ -24,6 +24,7 @@ if [[ " ${suites[*]} " == *" packages "* ]] && ! command -v lintian >/dev/null; 
     as_root apt-get -qq update
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install lintian
 fi
+if [[ " ${suites[*]} " == *" scripts "* ]]; then "$ROOT/scripts/venv.sh" duckdb pyarrow polars; fi
 if [[ " ${suites[*]} " == *" clients "* ]]; then "$ROOT/scripts/venv.sh" sqlalchemy psycopg psycopg-binary pandas django; fi
 find_cargo
 find_postgres
@@ -38,6 +39,9 @@ if [[ " ${suites[*]} " == *" upgrades "* ]]; then
 fi
 tests=
 if [[ " ${suites[*]} " == *"units "* ]]; then tests=tests; fi
+if [[ " ${suites[*]} " == *" scripts "* ]] && [ -z "${NO_BUILD:-}" ]; then
+    cargo build --locked --manifest-path "$ROOT/Cargo.toml" -p colonnade_program
+fi
 if [[ " ${suites[*]} " == *" sqlite"* ]]; then
     if [ -z "${NO_BUILD:-}" ]; then "$ROOT/scripts/build-sqlite.sh"; fi
     "$ROOT/scripts/venv.sh" apsw tpchgen-cli duckdb

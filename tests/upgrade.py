@@ -70,6 +70,8 @@ ROWS = "".join(f"SELECT '{name}', count(*), md5(string_agg(r::text, ',' ORDER BY
 ROWS_OF = "CREATE TABLE rows USING rowcompress AS SELECT g AS k FROM generate_series(1, 20000) g; {}; DROP TABLE rows"
 COPIED = "CREATE TABLE copied USING heap AS SELECT g AS k FROM generate_series(1, 20000) g; CREATE INDEX copy ON copied USING columnstore (k); {}; DROP TABLE copied"
 # A call of every function and view that a version has, by name. They leave the rows what they are.
+FILE_OF = "CREATE SERVER files FOREIGN DATA WRAPPER cstore_fdw; CREATE FOREIGN TABLE f (k int) SERVER files; INSERT INTO f VALUES (1); {}; DROP SERVER files CASCADE"
+PARQUET_OF = "CREATE SERVER files FOREIGN DATA WRAPPER parquet_fdw; DO $$ DECLARE file text := current_setting('data_directory') || '/f.parquet'; BEGIN EXECUTE format('COPY (SELECT 1 AS a) TO %L', file); EXECUTE format('CREATE FOREIGN TABLE f (a int) SERVER files OPTIONS (filename %L)', file); END $$; {}; DROP SERVER files CASCADE"
 CALLS = {
     "colcompress_handler": "CREATE TABLE by_handler (k int) USING colcompress; DROP TABLE by_handler",
     "alter_colcompress_table_set": "SELECT engine.alter_colcompress_table_set('tried', compression => 'zstd', orderby => 'id', packing_rows => 77)",
@@ -117,6 +119,15 @@ CALLS = {
     "columnstore_indexes": COPIED.format("SELECT index_name, copies FROM engine.columnstore_indexes"),
     # tests/uint8.py has the type's functions.
     "storage_maintenance_auto": "CALL engine.storage_maintenance_auto(dry_run => true)",
+    "parquet_schema": "DO $$ BEGIN EXECUTE format('COPY (SELECT 1 AS a) TO %L', current_setting('data_directory') || '/u.parquet'); END $$; SELECT * FROM engine.parquet_schema(current_setting('data_directory') || '/u.parquet')",
+    "parquet_fdw_handler": PARQUET_OF.format("SELECT sum(a) FROM f"),
+    "parquet_fdw_validator": PARQUET_OF.format("ALTER FOREIGN TABLE f OPTIONS (SET filename '/none')"),
+    "column_file": "SELECT count(*) FROM engine.column_file",
+    "column_file_default": "SELECT count(*) FROM engine.column_file_default",
+    "cstore_fdw_handler": FILE_OF.format("SELECT sum(k) FROM f"),
+    "cstore_fdw_validator": FILE_OF.format("ALTER FOREIGN TABLE f OPTIONS (ADD compression_level '5')"),
+    "cstore_table_size": FILE_OF.format("SELECT cstore_table_size('f') > 0"),
+    "cstore_clean_table_resources": "SELECT cstore_clean_table_resources(1)",
 }
 MEMBERS = """
 SELECT proname COLLATE "C" AS name FROM pg_proc WHERE oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass

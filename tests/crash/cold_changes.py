@@ -20,6 +20,7 @@ import time
 from harness.checks import Checks
 from harness.session import SqlError
 from harness.standby import make_standby, promote, wait_for_replay
+from harness.workers import expect
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 ROUNDS = int(os.environ.get("CYCLES") or (20 if LONG else 3))
@@ -123,13 +124,6 @@ def pack(server, stop):
         return
 
 
-def expect_no_problem(movers, killed):
-    """What ended a mover is the end of the server, or nothing."""
-    for problem in [mover.problem for mover in movers if mover.problem]:
-        gone = isinstance(problem, (OSError, ValueError)) or re.search("session ended|connection|terminat|closed", str(problem))
-        assert killed and gone, f"a session failed: {problem}"
-
-
 def maintain(server, stop, merged, merges):
     """VACUUM, and now and then a merge, which waits for the movers' transactions; `merged` counts those that
     were begun."""
@@ -185,7 +179,7 @@ def one_round(server, number, kept):
     stop.set()
     for thread in [*movers, *helpers]:
         thread.join(60)
-    expect_no_problem(movers, killed=True)
+    expect(movers, killed=True)
     server.start()
     for prepared in server.sql("SELECT gid FROM pg_prepared_xacts", "crash").split():
         server.sql(f"ROLLBACK PREPARED '{prepared}'", "crash")
@@ -305,7 +299,7 @@ def standby(server, kept):
         stop.set()
         for thread in [*movers, packer]:
             thread.join(60)
-        expect_no_problem(movers, killed=False)
+        expect(movers, killed=False)
         wait_for_replay(server, copy)
         here, there = (one.sql(DIGEST, "crash") for one in (server, copy))
         assert here == there and here, f"primary has {here}, standby {there}"

@@ -7,14 +7,13 @@ refresh. Readers ask at REPEATABLE READ, with copies and without, in one transac
 """
 
 import os
-import random
-import re
 import threading
 import time
 
 from harness.checks import Checks
 from harness.session import SqlError
 from harness.standby import make_standby, promote, wait_for_replay
+from harness.workers import Worker, end, expect, transaction, wait_for_steps, work
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 ROUNDS = int(os.environ.get("CYCLES") or (100 if LONG else 3))
@@ -41,40 +40,11 @@ ASK = "SELECT count(*) || ' ' || coalesce(sum(hashtextextended(r::text, 0)), 0) 
 VERIFY = "SELECT coalesce(string_agg(i || ' block ' || block || ': ' || detail, E'\\n'), '') FROM (SELECT 'wide' AS i, * FROM engine.columnstore_verify('wide') UNION ALL SELECT 'narrow', * FROM engine.columnstore_verify('narrow')) v"
 
 
-class Worker(threading.Thread):
-    """Does steps until it is told to stop or the server is gone."""
-
-    def __init__(self, server, stop, seed):
-        super().__init__(daemon=True)
-        self.server, self.stop, self.chance, self.problem, self.done = server, stop, random.Random(seed), None, 0
-
-    def run(self):
-        session = None
-        try:
-            session = self.server.session("crash")
-            self.begin(session)
-            while not self.stop.is_set() and self.problem is None:
-                self.step(session)
-                self.done += 1
-        except (SqlError, OSError, ValueError) as error:
-            self.problem = error
-        finally:
-            if session is not None:
-                session.close()
-
-    def begin(self, session):
-        pass
-
-
-STEPS = 3  # what each worker does at least, however slow the machine is
-
-
 class Writer(Worker):
     def step(self, session):
         chance = self.chance
         first = chance.randrange(1, ROWS * 2)
-        session.run("BEGIN")
-        try:
+        with transaction(session, chance, "40P01|40001|23505"):
             kind = chance.random()
             if kind < 0.3:
                 session.run(f"UPDATE t SET k = k + 1, amount = amount + 1 WHERE id BETWEEN {first} AND {first + chance.randrange(40)}")
@@ -89,16 +59,6 @@ class Writer(Worker):
                 session.run(f"DELETE FROM t WHERE id BETWEEN {first} AND {first + 500}")
                 session.run("ROLLBACK TO s")
                 session.run(f"INSERT INTO t VALUES ({first}, 1, 'one', 1, 'f') ON CONFLICT (id) DO UPDATE SET k = excluded.k")
-            name = f"p{session.pid}"
-            if chance.random() < 0.1:
-                session.run(f"PREPARE TRANSACTION '{name}'")
-                session.run(f"{chance.choice(('COMMIT', 'ROLLBACK'))} PREPARED '{name}'")
-            else:
-                session.run(chance.choice(("COMMIT", "COMMIT", "COMMIT", "ROLLBACK")))
-        except SqlError as error:
-            if not re.search("40P01|40001|23505", str(error)):
-                raise
-            session.run("ROLLBACK")
 
 
 class Maintainer(Worker):
@@ -144,12 +104,6 @@ class StandbyReader(Reader):
             self.problem = None
 
 
-def expect(workers, killed):
-    for problem in [worker.problem for worker in workers if worker.problem]:
-        gone = isinstance(problem, (OSError, ValueError)) or re.search("session ended|connection|terminat|closed", str(problem))
-        assert killed and gone, f"{problem}"
-
-
 def check(server):
     session = server.session("crash")
     try:
@@ -162,35 +116,11 @@ def check(server):
         session.close()
 
 
-def work(server, number, kinds):
-    stop = threading.Event()
-    workers = [kind(server, stop, SEED + number * 20 + at) for at, kind in enumerate(kinds)]
-    for worker in workers:
-        worker.start()
-    time.sleep(SECONDS)
-    wait_for_steps(workers)
-    return stop, workers
-
-
-def wait_for_steps(workers):
-    """Until each worker has done some steps or has a problem, which `expect` reports."""
-    until = time.monotonic() + 120
-    while any(worker.done < STEPS and worker.problem is None for worker in workers):
-        assert time.monotonic() < until, f"the premise: steps done by each worker: {[worker.done for worker in workers]}"
-        time.sleep(0.05)
-
-
-def end(stop, workers):
-    stop.set()
-    for worker in workers:
-        worker.join(60)
-
-
 KINDS = [Writer] * WRITERS + [Maintainer] * 2 + [Reader] * 2
 
 
 def crash(server, number, tell):
-    stop, workers = work(server, number, KINDS)
+    stop, workers = work(server, SEED + number * 20, KINDS, SECONDS)
     server.kill9()
     end(stop, workers)
     expect(workers, killed=True)
@@ -208,7 +138,7 @@ def crash(server, number, tell):
 def standby(server, tell):
     copy = make_standby(server)
     try:
-        stop, workers = work(server, ROUNDS, KINDS)
+        stop, workers = work(server, SEED + ROUNDS * 20, KINDS, SECONDS)
         own = threading.Event()
         readers = [StandbyReader(copy, own, SEED + 1000 + at) for at in range(2)]
         for reader in readers:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.checks import Checks
+from harness.spoil import spoiled
 from harness.sqlite import HOST, Connection, SqlError, count
 
 SEED = int(os.environ.get("COLONNADE_SEED") or 20261127)
@@ -297,7 +298,7 @@ def others():
         on.close()
 
 
-def spoiled():
+def spoiled_files():
     with CHECKS.part("spoiled Parquet files are errors, or rows") as tell, folder() as place:
         on = filled(500)
         rng = random.Random(SEED)
@@ -308,12 +309,7 @@ def spoiled():
             on.value(f"SELECT columnar_export('p', ?, 'compression={codec}')", (f"{place}/p.parquet",))
             whole = (place / "p.parquet").read_bytes()
             for _ in range(FLIPS):
-                spoiled = bytearray(whole)
-                for _ in range(rng.randint(1, 3)):
-                    # Half of the changes are where the file says what is where.
-                    at = rng.randrange(len(whole)) if rng.random() < 0.5 else rng.randrange(len(whole) * 3 // 4, len(whole))
-                    spoiled[at] = rng.randrange(256)
-                (place / "s.parquet").write_bytes(spoiled[:rng.randrange(len(whole))] if rng.random() < 0.1 else spoiled)
+                (place / "s.parquet").write_bytes(spoiled(whole, rng))
                 errors += on.error("SELECT columnar_import('s', ?)", (f"{place}/s.parquet",)) is not None
                 on.sql("DROP TABLE IF EXISTS s")
         tell(f"{errors} of {3 * FLIPS} were errors")
@@ -321,7 +317,7 @@ def spoiled():
 
 
 def main():
-    for part in (there_and_back, all_rows, kinds_that_change, guesses, mistakes, cut_short, places, progress, others, spoiled):
+    for part in (there_and_back, all_rows, kinds_that_change, guesses, mistakes, cut_short, places, progress, others, spoiled_files):
         part()
     return CHECKS.status()
 

@@ -10,7 +10,7 @@ use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, V
 
 use crate::cursor::Reader;
 use crate::encoding::{Leaf, MAX_DEPTH, NodeContext};
-use crate::options::BlockCodecs;
+use crate::options::{BlockCodecs, Codec};
 use crate::registry::{OpenNode, open_values};
 use crate::shared::SharedColumn;
 use crate::single::Single;
@@ -72,6 +72,19 @@ impl<'a> Chunk<'a> {
             None => out.push_str("null"),
         }
         out
+    }
+
+    /// The block codecs that compressed some of its bytes, each perhaps several times. `SharedColumn::codec`
+    /// tells that of the shared section.
+    ///
+    /// # Errors
+    /// `Corrupt` where stored bytes are bad.
+    pub fn codecs(&self) -> Result<Vec<Codec>> {
+        let mut out = Vec::new();
+        if let Some(values) = &self.values {
+            values.codecs(&mut out)?;
+        }
+        Ok(out)
     }
 
     /// All rows. The vector may be constant, dictionary-coded or run-length.

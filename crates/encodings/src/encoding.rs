@@ -33,7 +33,7 @@ use vector::{
 };
 
 use crate::cursor::Writer;
-use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
+use crate::options::{BlockCodecs, Codec, EncodeOptions, EncodingId};
 use crate::shared::SharedColumn;
 use crate::single::Single;
 use crate::strings::template::PathColumn;
@@ -130,6 +130,12 @@ impl NodeContext<'_> {
 pub trait Node {
     /// Appends its name and those of its children, for EXPLAIN and benchmarks.
     fn describe(&self, out: &mut String);
+
+    /// Appends the block codecs that compressed some of its bytes, and of its children's. Those of the shared
+    /// section are left out.
+    fn codecs(&self, _out: &mut Vec<Codec>) -> Result<()> {
+        Ok(())
+    }
 
     /// All rows. May be `Constant`, `Dictionary` or `Runs`.
     fn decode(&self) -> Result<Values>;

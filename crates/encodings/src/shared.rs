@@ -18,7 +18,7 @@ use crate::cursor::{Reader, Writer};
 use crate::encoding::{Leaf, MAX_DEPTH, NodeContext};
 use crate::filter::test_values;
 use crate::filter_cache::FilterCache;
-use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
+use crate::options::{BlockCodecs, Codec, EncodeOptions, EncodingId};
 use crate::registry::open_values;
 use crate::strings::template;
 
@@ -28,6 +28,7 @@ const VERSION: u8 = 1;
 pub struct SharedColumn {
     logical: LogicalType,
     owner: Option<EncodingId>,
+    codec: Codec,
     payload: Vec<u8>,
     id: u64,
     dictionary: OnceLock<Arc<Dictionary>>,
@@ -54,19 +55,21 @@ impl SharedColumn {
     /// used.
     pub fn open(logical: LogicalType, bytes: &[u8], codecs: &dyn BlockCodecs) -> Result<Arc<Self>> {
         let mut reader = Reader::new(bytes);
-        let (owner, payload) = if bytes.is_empty() {
-            (None, Vec::new())
+        let (owner, codec, payload) = if bytes.is_empty() {
+            (None, Codec::None, Vec::new())
         } else {
             let version = reader.u8()?;
             if version != VERSION {
                 return Err(Error::Unsupported(format!("shared section version {version}")));
             }
             let owner = EncodingId::from_tag(reader.u8()?)?;
-            (Some(owner), codec::read_frame(&mut reader, codecs)?.into_owned())
+            let codec = Codec::from_tag(reader.clone().u8()?)?;
+            (Some(owner), codec, codec::read_frame(&mut reader, codecs)?.into_owned())
         };
         Ok(Arc::new(Self {
             logical,
             owner,
+            codec,
             payload,
             id: Dictionary::next_id(),
             dictionary: OnceLock::new(),
@@ -81,6 +84,7 @@ impl SharedColumn {
         Arc::new(Self {
             logical,
             owner: None,
+            codec: Codec::None,
             payload: Vec::new(),
             id: 0,
             dictionary: OnceLock::new(),
@@ -103,6 +107,11 @@ impl SharedColumn {
     /// shares nothing.
     pub const fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What compressed the section.
+    pub const fn codec(&self) -> Codec {
+        self.codec
     }
 
     /// Memory held, in bytes (an estimate for caches).

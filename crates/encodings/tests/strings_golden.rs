@@ -116,6 +116,7 @@ fn earlier_bytes_are_read_and_written() {
             let want = column.slice(start, 40);
             let chunk = Chunk::open(column.logical, want.len() as u32, bytes, &shared, &NoPglz).unwrap();
             assert!(rows(&chunk.decode().unwrap()) == rows(&want), "{name}: {start}");
+            assert_eq!(chunk.codecs().unwrap().contains(&codec), codec != Codec::None, "{name}: {start}");
             start += want.len();
         }
         assert_eq!(start, column.len(), "{name}");

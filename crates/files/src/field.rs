@@ -15,11 +15,17 @@ pub enum FieldKind {
     /// Truth values, in `Bool`.
     Bool,
     /// Integers, in `Int64`.
-    Integer,
+    Integer {
+        /// How wide they are: 16, 32 or 64.
+        bits: u8,
+    },
     /// Unsigned integers of 64 bits, in `UInt64`.
     Unsigned,
     /// Reals, in `Float64`.
-    Real,
+    Real {
+        /// How wide they are: 32 or 64.
+        bits: u8,
+    },
     /// Days since 1970-01-01, in `Int64`.
     Date,
     /// Time since midnight, in `Int64`.
@@ -57,6 +63,13 @@ pub enum Unit {
     Micros,
     /// Nanoseconds.
     Nanos,
+}
+
+impl FieldKind {
+    /// Integers of the width that most have.
+    pub const INTEGER: Self = Self::Integer { bits: 64 };
+    /// Reals of double precision.
+    pub const REAL: Self = Self::Real { bits: 64 };
 }
 
 impl Unit {

@@ -4,11 +4,13 @@
 //! piece, so memory does not grow with the file.
 //!
 //! - `column`: column files, which are our own
+//! - `about`: what is known of a column in some rows of a file
 //! - `field`: a column of a file of others
 //! - `parquet`: Parquet, by the crate of that name
 //! - `text`: values as text
 //! - `csv`: comma-separated values: fields by `csv-core`, and what their types may be
 
+mod about;
 mod error;
 mod field;
 
@@ -17,5 +19,6 @@ pub mod csv;
 pub mod parquet;
 pub mod text;
 
+pub use about::About;
 pub use error::{Error, Result};
 pub use field::{Field, FieldKind, Unit};

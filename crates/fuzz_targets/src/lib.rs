@@ -10,17 +10,24 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use encodings::{Chunk, EncodeOptions, EncodingId, NoPglz, SharedColumn, encode_column, filter_vector};
-use files::column::ColumnFile;
+use files::Field;
+use files::column::{ColumnFile, TableColumns, TableStripe};
+use files::parquet::{self, ParquetFile, RowGroup, Wanted};
 use server_bytes::array::{self, Layout};
 use server_bytes::numeric::{self, small};
 use server_bytes::{jsonb, pglz};
-use stripe::{CHECKSUM_BYTES, StripeReader, Summary, checksum, prune_chunk, prune_stripe, with_orders};
+use stripe::{
+    CHECKSUM_BYTES, OpenStripe, StripeReader, Summary, checksum, prune_chunk, prune_opened, prune_stripe,
+    with_orders,
+};
 use vector::{
     CompareOp, LogicalType, PhysicalType, Predicate, Result, Scalar, Selection, Values, Vector, VectorBuilder,
 };
 
 /// Rows a target lets bytes declare: what is decoded must stay small.
 const MOST_ROWS: u32 = 4096;
+/// The same of row groups. Page indexes are read of those that have several chunks.
+const MOST_GROUP_ROWS: u64 = 40_000;
 
 /// Every logical type, picked by the first input byte.
 pub const TYPES: [LogicalType; 14] = [
@@ -82,7 +89,7 @@ pub fn fuzz_shared(data: &[u8]) {
 /// contracts.
 fn read_chunk(logical: LogicalType, rows: u32, bytes: &[u8], shared: &Arc<SharedColumn>) {
     let Ok(chunk) = Chunk::open(logical, rows, bytes, shared, &NoPglz) else { return };
-    let _ = chunk.encoding();
+    let _ = (chunk.encoding(), chunk.codecs());
     let decoded = chunk.decode();
     if let Ok(vector) = &decoded {
         assert_eq!(vector.len(), rows as usize, "a chunk decodes to its declared rows");
@@ -344,9 +351,82 @@ pub fn fuzz_column_file(data: &[u8]) {
         }
         let _ = stripe.verify();
         for column in 0..file.columns().len() {
-            let _ = stripe.column_bytes(column);
+            let _ = stripe.about(column);
             for chunk in 0..stripe.reader().chunk_count() {
                 let _ = stripe.read(column, chunk);
+            }
+        }
+    }
+    as_table(data, &file);
+}
+
+/// The stripes of a column file by the columns of a table that did not write it: text that comes out is text.
+fn as_table(bytes: &[u8], file: &ColumnFile<Vec<u8>>) {
+    let wanted: Vec<_> = file.columns().iter().cloned().map(Some).collect();
+    let Ok(columns) = TableColumns::find(file.columns(), &wanted) else { return };
+    for place in file.stripes().iter().filter(|place| place.rows <= MOST_ROWS) {
+        let _ = columns.summary(place);
+        let range = usize::try_from(place.bytes.start).ok().zip(usize::try_from(place.bytes.end).ok());
+        let of_stripe = range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default().to_vec();
+        let Ok(stripe) = TableStripe::open(place, &columns, &of_stripe) else { continue };
+        for column in (0..wanted.len()).filter(|column| stripe.logical(*column).is_some()) {
+            let _ = stripe.column_statistics(column, &of_stripe);
+            for chunk in 0..stripe.chunk_count() {
+                let read = stripe.read_chunk(column, chunk, &of_stripe, &NoPglz);
+                let read = read.and_then(|mut read| {
+                    read.verify()?;
+                    read.decode(&NoPglz)
+                });
+                if let Ok(Vector { logical: LogicalType::Text, values, validity }) = read.map(Vector::flatten)
+                    && let Values::Bytes(values) = values
+                {
+                    let is_valid = |row| validity.as_ref().is_none_or(|validity| validity.get(row));
+                    let is_text = |row| std::str::from_utf8(values.get(row)).is_ok();
+                    assert!((0..values.len()).all(|row| !is_valid(row) || is_text(row)), "text is text");
+                }
+            }
+        }
+    }
+}
+
+/// A Parquet file as foreign tables read it: its footer, summaries, statistics, filters, page indexes and row
+/// groups.
+pub fn fuzz_parquet(data: &[u8]) {
+    let bytes = data.to_vec();
+    let Ok(file) = ParquetFile::open(&bytes) else { return };
+    let column = |field: &Field| parquet::columns(std::slice::from_ref(field)).ok()?.into_iter().next();
+    let columns: Vec<_> = file.fields().iter().map(column).collect();
+    let wanted = columns.iter().map(|column| Some(Wanted { column: column.as_ref()?, otherwise: None }));
+    let Ok(table) = file.table(wanted.collect()) else { return };
+    for (number, rows) in file.group_rows().enumerate() {
+        if let Ok(summary) = file.summary(number, &table) {
+            // What is made of a footer is never broken, whatever the footer says.
+            let column = Summary::open(&summary).and_then(|summary| summary.column(0));
+            assert!(column.is_ok(), "{column:?}");
+        }
+        let Ok(group) = RowGroup::open(&file, "fuzzed", number, &table) else { continue };
+        if rows > MOST_GROUP_ROWS {
+            continue;
+        }
+        for column in 0..columns.len() {
+            let bound = group.column_statistics(column, &bytes);
+            let Ok(Some(Some(bound))) = bound.map(|known| known.map(|known| known.min.clone())) else {
+                continue;
+            };
+            let predicate = Predicate::Compare { column, op: CompareOp::Equal, value: bound.value };
+            let _ = prune_opened(&group, &predicate, &bytes);
+        }
+        for chunk in (0..group.chunk_count()).rev() {
+            for column in 0..columns.len() {
+                let _ = group.statistics(column, chunk, &bytes);
+                let Ok(mut read) = group.read_chunk(column, chunk, &bytes, &NoPglz) else { continue };
+                let count = group.chunk_rows(chunk).len();
+                if read.verify().is_ok()
+                    && let Ok(vector) = read.decode(&NoPglz)
+                {
+                    assert_eq!(vector.flatten().len(), count);
+                }
+                let _ = read.take(&[0], &NoPglz);
             }
         }
     }

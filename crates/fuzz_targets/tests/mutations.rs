@@ -10,7 +10,7 @@ mod support;
 use encodings::{BlockCodecs, Codec, EncodeOptions, EncodingId, encode_column};
 use fuzz_targets::{
     TYPES, fuzz_array, fuzz_chunk, fuzz_column_file, fuzz_column_footer, fuzz_footer, fuzz_jsonb,
-    fuzz_numeric, fuzz_pglz, fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
+    fuzz_numeric, fuzz_parquet, fuzz_pglz, fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
 };
 use server_values::jsonb::{Json, jsonb};
 use server_values::{arrays, pglz};
@@ -374,4 +374,62 @@ fn column_files() {
         })
         .collect();
     run(&seeds, rounds(1000), fuzz_column_file);
+}
+
+#[test]
+fn parquet_files() {
+    use files::parquet::{Codec, ParquetWriter};
+    use files::{Field, FieldKind, Unit};
+    let kinds = [
+        (LogicalType::Bool, FieldKind::Bool),
+        (LogicalType::Int64, FieldKind::Integer { bits: 16 }),
+        (LogicalType::Int64, FieldKind::INTEGER),
+        (LogicalType::UInt64, FieldKind::Unsigned),
+        (LogicalType::Float64, FieldKind::REAL),
+        (LogicalType::Int64, FieldKind::Time(Unit::Micros)),
+        (LogicalType::Uuid, FieldKind::Uuid),
+        (LogicalType::Text, FieldKind::Text),
+        (LogicalType::Bytes, FieldKind::Bytes),
+    ];
+    let mut seeds: Vec<Vec<u8>> = [Codec::None, Codec::Snappy, Codec::None]
+        .into_iter()
+        .zip(80..)
+        .map(|(codec, seed)| {
+            let mut random = Random(seed);
+            let field = |(at, (_, kind)): (usize, &(LogicalType, FieldKind))| Field {
+                name: format!("c{at}"),
+                kind: *kind,
+            };
+            let fields: Vec<_> = kinds.iter().enumerate().map(field).collect();
+            let mut writer = ParquetWriter::new(Vec::new(), &fields, codec).unwrap();
+            for _ in 0..2 {
+                let column = |(logical, kind): &(LogicalType, FieldKind)| match kind {
+                    FieldKind::Text => texts(&mut random, seed, 60),
+                    FieldKind::Integer { bits: 16 } | FieldKind::Time(_) => {
+                        let values = (0..60).map(|_| random.below(20_000) as i64).collect();
+                        Vector::new(*logical, vector::Values::Int64(values))
+                    }
+                    _ => any_column(&mut random, *logical, 60),
+                };
+                writer.write(&kinds.iter().map(column).collect::<Vec<_>>()).unwrap();
+            }
+            writer.finish().unwrap()
+        })
+        .collect();
+    // Rows of several pages, of which a good part of the file is indexes and filters.
+    let fields = [("a", FieldKind::Integer { bits: 16 }), ("b", FieldKind::Text)];
+    let fields = fields.map(|(name, kind)| Field { name: name.into(), kind });
+    let mut writer = ParquetWriter::new(Vec::new(), &fields, Codec::None).unwrap();
+    writer.set_filters(vec![true, true]);
+    let integers = vector::Values::Int64((0..20_000).map(|row| row / 7_000).collect());
+    let mut texts = vector::VectorBuilder::new(LogicalType::Text);
+    (0..20_000).for_each(|row| match row % 9_000 {
+        8_000.. => texts.push_null(),
+        _ => assert!(texts.push_bytes(b"some text")),
+    });
+    writer
+        .write(&[Vector::new(LogicalType::Int64, integers), texts.finish(&|_, _, _| Box::default())])
+        .unwrap();
+    seeds.push(writer.finish().unwrap());
+    run(&seeds, rounds(1000), fuzz_parquet);
 }

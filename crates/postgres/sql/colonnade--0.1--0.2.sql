@@ -824,3 +824,43 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION engine.columnstore_create(regclass, text, int) IS 'makes columnstore indexes of all columns of a table, of up to 32 columns each';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- Foreign tables over column files
+-- ---------------------------------------------------------------------------------------------------------------
+-- The storage id of each foreign table that was ever loaded. Its stripes are in engine.stripe.
+CREATE TABLE engine.column_file (
+    table_oid      int8   NOT NULL,
+    storage_id     int8   NOT NULL,
+    CONSTRAINT column_file_pkey PRIMARY KEY (table_oid, storage_id)
+) USING heap;
+-- What rows of a foreign table have in a column that is younger than they are: the value's bytes, as the server holds it. Nobody else may write them, as they are taken for what they are.
+CREATE TABLE engine.column_file_default (
+    table_oid      int8   NOT NULL,
+    column_number  int8   NOT NULL,
+    value          bytea  NOT NULL,
+    CONSTRAINT column_file_default_pkey PRIMARY KEY (table_oid, column_number)
+) USING heap;
+ALTER TABLE engine.column_file_default ALTER COLUMN value SET STATISTICS 0;
+ALTER TABLE engine.column_file REPLICA IDENTITY NOTHING;
+ALTER TABLE engine.column_file_default REPLICA IDENTITY NOTHING;
+REVOKE ALL ON engine.column_file, engine.column_file_default FROM PUBLIC;
+
+CREATE FUNCTION engine.cstore_fdw_handler() RETURNS fdw_handler LANGUAGE c AS 'MODULE_PATHNAME', 'colonnade_cstore_fdw_handler';
+CREATE FUNCTION engine.cstore_fdw_validator(options text[], catalog oid) RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'colonnade_cstore_fdw_validator';
+CREATE FOREIGN DATA WRAPPER cstore_fdw HANDLER engine.cstore_fdw_handler VALIDATOR engine.cstore_fdw_validator;
+COMMENT ON FOREIGN DATA WRAPPER cstore_fdw IS 'foreign tables over column files';
+-- In the schema in which the extension was created, as those of cstore_fdw, so that scripts for it find them.
+CREATE FUNCTION @extschema@.cstore_table_size(relation regclass) RETURNS bigint LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'colonnade_cstore_table_size';
+COMMENT ON FUNCTION @extschema@.cstore_table_size(regclass) IS 'bytes of the file of a foreign table';
+CREATE FUNCTION @extschema@.cstore_clean_table_resources(table_oid oid) RETURNS void LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'colonnade_cstore_clean_table_resources';
+COMMENT ON FUNCTION @extschema@.cstore_clean_table_resources(oid) IS 'takes away the file below the data directory of a foreign table that is no more';
+REVOKE ALL ON FUNCTION @extschema@.cstore_clean_table_resources(oid) FROM PUBLIC;
+
+-- ---------------------------------------------------------------- Parquet
+CREATE FUNCTION engine.parquet_schema(file text, OUT column_name text, OUT data_type text, OUT not_read_as text) RETURNS SETOF record LANGUAGE c VOLATILE STRICT AS 'MODULE_PATHNAME', 'colonnade_parquet_schema';
+COMMENT ON FUNCTION engine.parquet_schema(text) IS 'columns of a Parquet file on the server, and the types that they are read as';
+CREATE FUNCTION engine.parquet_fdw_handler() RETURNS fdw_handler LANGUAGE c AS 'MODULE_PATHNAME', 'colonnade_parquet_fdw_handler';
+CREATE FUNCTION engine.parquet_fdw_validator(options text[], catalog oid) RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'colonnade_parquet_fdw_validator';
+CREATE FOREIGN DATA WRAPPER parquet_fdw HANDLER engine.parquet_fdw_handler VALIDATOR engine.parquet_fdw_validator;
+COMMENT ON FOREIGN DATA WRAPPER parquet_fdw IS 'foreign tables that read Parquet files';

@@ -7,12 +7,14 @@ pub mod columnstore;
 pub mod compat;
 pub mod convert;
 pub mod expressions;
+pub mod fdw;
 pub mod host;
 pub mod options;
 pub mod planner;
 pub mod scan;
 pub mod storage;
 pub mod table_am;
+mod transfer;
 mod uint8;
 pub mod vectorised;
 pub mod verify;
@@ -27,8 +29,9 @@ pgrx::pg_module_magic!();
 ///
 /// If several of our functions are in one hook, the one that was installed last runs first. So they run in
 /// this order, and others' after them:
-/// - ProcessUtility: `table_am::utility_hook` (before and after a VACUUM, after who publishes), `options`
-///   (takes our options out of a statement), `storage::pending_rows` (ends its stripes);
+/// - ProcessUtility: `transfer` (COPY of Parquet), `fdw::statements` (looks at foreign tables before and
+///   after), `table_am::utility_hook` (before and after a VACUUM, after who publishes), `options` (takes our
+///   options out of a statement), `storage::pending_rows` (ends its stripes);
 /// - planner: `vectorised` (looks at the plan that the others make), `options::hidden`;
 /// - ExplainOneQuery: `planner::not_covered` (adds a line behind the plan);
 /// - set_rel_pathlist: `table_am::read::bitmap_paths` (takes paths out), then the others', `planner` (adds
@@ -59,7 +62,13 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         options::settings::reserve_prefix();
     }
     storage::directory::register();
+    // SAFETY: the server runs this once per process.
+    unsafe {
+        storage::column_file::publish::register();
+        storage::open_files::register();
+    }
     storage::pending_rows::register();
+    fdw::register();
     planner::register();
     scan::register();
     vectorised::node::register();
@@ -73,6 +82,8 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         storage::change::delete_bitmap::register();
         table_am::read::row_versions::register();
         table_am::hooks::install(columnstore::after_statement);
+        fdw::install();
+        transfer::install();
         table_am::packing::register_workers();
         expressions::user_functions::install();
         vectorised::planner_hook::install();

@@ -1,14 +1,17 @@
 //! The program `colonnade`: looks into column files, checks and prints them, and makes them of Parquet and
 //! CSV files and the other way round. It needs no server.
 //!
-//! - `inspect`, `verify`, `print`, `convert`: the commands
+//! - `inspect`, `verify`, `print`, `arrow`, `convert`: the commands
 //! - `source`: rows of any of the three formats; `to_parquet`: rows into Parquet
+//! - `table`: tables on a terminal
 #![forbid(unsafe_code)]
 
+mod arrow;
 mod convert;
 mod inspect;
 mod print;
 mod source;
+mod table;
 mod to_parquet;
 mod verify;
 
@@ -28,11 +31,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the columns of a file, its rows and stripes, and what each column takes.
+    /// Show the columns of a file: types, sizes, statistics, codecs and encodings.
     Inspect {
-        /// The column file.
+        /// A column file, of which all bytes are read, or a Parquet file.
         file: PathBuf,
-        /// One line for each stripe, too.
+        /// The same of each stripe or row group, too.
         #[arg(long)]
         stripes: bool,
     },
@@ -43,6 +46,17 @@ enum Command {
     },
     /// Print rows as CSV.
     Print {
+        /// A column file, a Parquet or a CSV file.
+        file: PathBuf,
+        /// These columns only, with commas between.
+        #[arg(long, value_delimiter = ',')]
+        columns: Option<Vec<String>>,
+        /// Not more rows than these.
+        #[arg(long)]
+        limit: Option<u64>,
+    },
+    /// Write rows to stdout as a stream of Arrow, for programs that read such.
+    Arrow {
         /// A column file, a Parquet or a CSV file.
         file: PathBuf,
         /// These columns only, with commas between.
@@ -73,6 +87,9 @@ fn main() -> ExitCode {
         Command::Verify { file } => (verify::run(&file), name(&file)),
         Command::Print { file, columns, limit } => {
             (print::run(&file, columns.as_deref(), limit).map(|()| true), name(&file))
+        }
+        Command::Arrow { file, columns, limit } => {
+            (arrow::run(&file, columns.as_deref(), limit).map(|()| true), name(&file))
         }
         Command::Convert { from, to, append, how } => (
             convert::run(&from, &to, append, &how).map(|()| true),

@@ -6,7 +6,7 @@ use std::path::Path;
 use files::csv::{CsvWriter, Dialect};
 use files::{Result, text};
 
-use crate::source::Source;
+use crate::source::{Source, in_column};
 
 /// Prints a file's rows, of these columns only, not more than `limit`.
 pub fn run(path: &Path, columns: Option<&[String]>, limit: Option<u64>) -> Result<()> {
@@ -34,7 +34,8 @@ pub fn write(mut source: Source, out: impl Write, limit: Option<u64>) -> Result<
                 match values.is_valid(row) {
                     true => {
                         value.clear();
-                        text::append(values, row, &column.declared, &mut value)?;
+                        text::append(values, row, &column.declared, &mut value)
+                            .map_err(|error| in_column(column, error))?;
                         out.field(value.as_bytes());
                     }
                     false => out.null(),

@@ -5,16 +5,14 @@ use std::path::Path;
 
 use files::column::{Column, ColumnFile};
 use files::csv::{self, CsvReader, Dialect, Record};
-use files::parquet::ParquetReader;
-use files::{Error, Field, FieldKind, Result, Unit};
-use vector::calendar::SINCE_1970;
-use vector::{LogicalType, Values, Vector, VectorBuilder};
+use files::parquet::{ParquetReader, columns, to_column};
+use files::{Error, Field, FieldKind, Result};
+use vector::{LogicalType, Vector, VectorBuilder};
 
 use crate::Format;
 
 /// Rows that are read at once from files of other systems.
 const ROWS: usize = 10_000;
-const MICROS_OF_DAY: i64 = 86_400_000_000;
 
 /// A file that is read from its first row to its last.
 pub struct Source {
@@ -87,10 +85,11 @@ impl Source {
             },
             Rows::Parquet { reader, kinds } => {
                 let Some(columns) = reader.next(ROWS)? else { return Ok(None) };
+                let columns = columns.into_iter().zip(kinds).zip(&self.columns);
                 columns
-                    .into_iter()
-                    .zip(kinds)
-                    .map(|(column, kind)| stored(column, *kind))
+                    .map(|((values, kind), column)| {
+                        to_column(values, *kind).map_err(|error| in_column(column, error))
+                    })
                     .collect::<Result<_>>()
                     .map(Some)
             }
@@ -109,6 +108,14 @@ impl Source {
                 Ok((rows > 0).then(|| finished.collect()))
             }
         }
+    }
+}
+
+/// Names the column whose values are refused.
+pub fn in_column(column: &Column, error: Error) -> Error {
+    match error {
+        Error::Unsupported(what) => Error::Unsupported(format!("column {}: {what}", column.name)),
+        other => other,
     }
 }
 
@@ -135,8 +142,8 @@ fn utf8(text: &[u8]) -> Result<&str> {
 
 const fn of_csv(kind: FieldKind) -> LogicalType {
     match kind {
-        FieldKind::Integer => LogicalType::Int64,
-        FieldKind::Real => LogicalType::Float64,
+        FieldKind::Integer { .. } => LogicalType::Int64,
+        FieldKind::Real { .. } => LogicalType::Float64,
         _ => LogicalType::Text,
     }
 }
@@ -148,95 +155,9 @@ fn push(builder: &mut VectorBuilder, kind: FieldKind, value: Option<&[u8]>) -> R
         return Ok(());
     };
     let fits = match kind {
-        FieldKind::Integer => text.parse().is_ok_and(|value| builder.push_i64(value)),
-        FieldKind::Real => text.parse().is_ok_and(|value| builder.push_f64(value)),
+        FieldKind::Integer { .. } => text.parse().is_ok_and(|value| builder.push_i64(value)),
+        FieldKind::Real { .. } => text.parse().is_ok_and(|value| builder.push_f64(value)),
         _ => builder.push_bytes(text.as_bytes()),
     };
     fits.then_some(()).ok_or_else(|| Error::Malformed(format!("the file has changed meanwhile: {text}")))
-}
-
-/// Columns of a column file for fields of another.
-fn columns(fields: &[Field]) -> Result<Vec<Column>> {
-    if fields.is_empty() {
-        return Err(Error::Malformed("it has no columns".into()));
-    }
-    let column = |(number, field): (u32, &Field)| {
-        let (declared, logical) = match field.kind {
-            FieldKind::Bool => ("boolean".into(), LogicalType::Bool),
-            FieldKind::Integer => ("bigint".into(), LogicalType::Int64),
-            FieldKind::Unsigned => ("engine.uint8".into(), LogicalType::UInt64),
-            FieldKind::Real => ("double precision".into(), LogicalType::Float64),
-            FieldKind::Date => ("date".into(), LogicalType::Date),
-            FieldKind::Time(_) => ("time without time zone".into(), LogicalType::Int64),
-            FieldKind::Timestamp { is_instant, .. } => {
-                let zone = if is_instant { "with" } else { "without" };
-                (format!("timestamp {zone} time zone"), LogicalType::Timestamp)
-            }
-            FieldKind::Decimal { precision, scale } => {
-                (format!("numeric({precision},{scale})"), LogicalType::Numeric)
-            }
-            FieldKind::Uuid => ("uuid".into(), LogicalType::Uuid),
-            FieldKind::Text => ("text".into(), LogicalType::Text),
-            FieldKind::Bytes => ("bytea".into(), LogicalType::Bytes),
-            FieldKind::Other(what) => {
-                return Err(Error::Unsupported(format!(
-                    "column {} is {what}, which is not read",
-                    field.name
-                )));
-            }
-        };
-        Ok(Column { number, name: field.name.clone(), declared, logical })
-    };
-    (1..).zip(fields).map(column).collect()
-}
-
-/// Values of a Parquet file as a column file has them.
-fn stored(column: Vector, kind: FieldKind) -> Result<Vector> {
-    let Vector { logical, validity, values } = column;
-    let is_valid = |row: usize| validity.as_ref().is_none_or(|validity| validity.get(row));
-    fn times<T: Default>(
-        times: Vec<i64>,
-        is_valid: impl Fn(usize) -> bool,
-        make: impl Fn(i64) -> Option<T>,
-    ) -> Result<Vec<T>> {
-        let each = |(row, time): (usize, i64)| match make(time) {
-            Some(time) => Ok(time),
-            // Of rows without a value any will do.
-            None if !is_valid(row) => Ok(T::default()),
-            None => Err(Error::Unsupported(format!("a time of {time} is past those that are held"))),
-        };
-        times.into_iter().enumerate().map(each).collect()
-    }
-    let (logical, values) = match (kind, values) {
-        (FieldKind::Date, Values::Int64(days)) => {
-            // The extremes stand for no end of time.
-            let held = |days: i64| {
-                let days = i32::try_from(days.checked_sub(SINCE_1970)?).ok()?;
-                (days != i32::MIN && days != i32::MAX).then_some(days)
-            };
-            (LogicalType::Date, Values::Int32(times(days, is_valid, held)?))
-        }
-        (FieldKind::Time(unit), Values::Int64(all)) => {
-            let of_day = |time| micros(time, unit).filter(|time| (0..=MICROS_OF_DAY).contains(time));
-            (LogicalType::Int64, Values::Int64(times(all, is_valid, of_day)?))
-        }
-        (FieldKind::Timestamp { unit, .. }, Values::Int64(all)) => {
-            let held = |time| {
-                let micros = micros(time, unit)?.checked_sub(SINCE_1970 * MICROS_OF_DAY)?;
-                (micros != i64::MIN && micros != i64::MAX).then_some(micros)
-            };
-            (LogicalType::Timestamp, Values::Int64(times(all, is_valid, held)?))
-        }
-        (_, values) => (logical, values),
-    };
-    Ok(Vector { logical, validity, values })
-}
-
-/// Microseconds. Parts of one are cut off, towards the past.
-fn micros(time: i64, unit: Unit) -> Option<i64> {
-    match unit {
-        Unit::Millis => time.checked_mul(1000),
-        Unit::Micros => Some(time),
-        Unit::Nanos => Some(time.div_euclid(1000)),
-    }
 }

@@ -1,44 +1,11 @@
 //! The program, as it is called.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-/// A folder that nobody else has, taken away at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("colonnade-program-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_colonnade")).args(arguments).current_dir(folder).output().unwrap()
-}
-
-/// What it prints; it must end well.
-fn printed(folder: &Path, arguments: &[&str]) -> String {
-    let output = run(folder, arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// What it complains of, and how it ends.
-fn complaint(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let output = run(folder, arguments);
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
+use common::{Folder, complaint, printed, run};
 
 fn rows(range: std::ops::Range<u32>) -> String {
     let row = |n: u32| {
@@ -111,7 +78,7 @@ fn parquet_of_every_kind_comes_back_as_it_was() {
             "abababab-abab-abab-abab-abababababab",
         ),
         (FieldKind::Bytes, of(LogicalType::Bytes, &|to| assert!(to.push_bytes(&[1, 255]))), "\\x01ff"),
-        (FieldKind::Real, of(LogicalType::Float64, &|to| assert!(to.push_f64(f64::NAN))), "NaN"),
+        (FieldKind::REAL, of(LogicalType::Float64, &|to| assert!(to.push_f64(f64::NAN))), "NaN"),
     ];
     let fields = all.iter().enumerate();
     let fields: Vec<Field> =
@@ -145,11 +112,11 @@ fn values_that_have_no_place_are_refused() {
     let Folder(folder) = &Folder::new("refused");
     let instants = FieldKind::Timestamp { unit: Unit::Millis, is_instant: true };
     let cases = [
-        (FieldKind::Time(Unit::Micros), -1, "a time of -1"),
-        (FieldKind::Time(Unit::Micros), 86_400_000_001, "a time of 86400000001"),
-        (instants, i64::MAX / 500, "past those that are held"),
+        (FieldKind::Time(Unit::Micros), -1, "a value of -1"),
+        (FieldKind::Time(Unit::Micros), 86_400_000_001, "a value of 86400000001"),
+        (instants, i64::MAX / 500, "past those of its type"),
         // What stands for no end of time.
-        (FieldKind::Date, i64::from(i32::MIN) + 10_957, "past those that are held"),
+        (FieldKind::Date, i64::from(i32::MIN) + 10_957, "past those of its type"),
     ];
     for (kind, value, told) in cases {
         let mut builder = VectorBuilder::new(LogicalType::Int64);
@@ -160,7 +127,10 @@ fn values_that_have_no_place_are_refused() {
         writer.write(&[builder.finish(&|_, _, _| Box::default())]).unwrap();
         writer.finish().unwrap();
         let (code, text) = complaint(folder, &["convert", "a.parquet", "a.col"]);
-        assert!(code == 2 && text.contains(told), "{kind:?} {value}: {code}, {text}");
+        assert!(
+            code == 2 && text.contains("column c: ") && text.contains(told),
+            "{kind:?} {value}: {code}, {text}"
+        );
     }
     for bytes in [&b"a,b\n1,\xff\n"[..], b"a,\xff\n1,2\n", b""] {
         fs::write(folder.join("a.csv"), bytes).unwrap();
@@ -168,6 +138,33 @@ fn values_that_have_no_place_are_refused() {
         assert!(code == 2 && (text.contains("not UTF-8") || text.contains("no columns")), "{code}, {text}");
         assert!(!folder.join("a.col").exists());
     }
+}
+
+#[test]
+fn text_in_another_encoding_is_refused() {
+    use files::column::{Column, ColumnWriter, WriteOptions};
+    use vector::{LogicalType, VectorBuilder};
+    let Folder(folder) = &Folder::new("latin1");
+    let mut builder = VectorBuilder::new(LogicalType::Text);
+    assert!(builder.push_bytes(b"plain"));
+    builder.push_null();
+    assert!(builder.push_bytes(b"s\xfc\xdf"));
+    let column =
+        Column { number: 1, name: "word".into(), declared: "text".into(), logical: LogicalType::Text };
+    let mut writer =
+        ColumnWriter::create(&folder.join("a.col"), vec![column], WriteOptions::default()).unwrap();
+    writer.write(vec![builder.finish(&|_, _, _| Box::default())]).unwrap();
+    writer.finish().unwrap();
+    for arguments in
+        [&["print", "a.col"][..], &["convert", "a.col", "a.csv"], &["convert", "a.col", "a.parquet"]]
+    {
+        let (code, text) = complaint(folder, arguments);
+        assert!(
+            code == 2 && text.contains("column word") && text.contains("not UTF-8"),
+            "{arguments:?}: {code}, {text}"
+        );
+    }
+    assert!(!folder.join("a.parquet").exists());
 }
 
 #[test]

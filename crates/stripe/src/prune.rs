@@ -7,10 +7,10 @@
 
 use std::cmp::Ordering;
 
-use vector::{CompareOp, LogicalType, Predicate, Result, Scalar};
+use vector::{CompareOp, Predicate, Result, Scalar};
 
-use crate::bloom;
-use crate::reader::{StripeBytes, StripeReader};
+use crate::OpenStripe;
+use crate::reader::StripeBytes;
 use crate::statistics::{Bound, ColumnStatistics};
 use crate::summary::Summary;
 
@@ -35,16 +35,40 @@ pub fn prune_stripe(summary: &Summary<'_>, predicate: &Predicate) -> Result<Prun
 /// Asks the statistics of one chunk. If the bounds decide nothing and the predicate wants single values, asks
 /// the chunk's bloom filters.
 pub fn prune_chunk(
-    reader: &StripeReader,
+    reader: &dyn OpenStripe,
     chunk: u32,
     predicate: &Predicate,
     bytes: &dyn StripeBytes,
 ) -> Result<Prune> {
+    prune_rows(reader, Some(chunk), predicate, bytes)
+}
+
+/// Asks the filters that an open stripe has over all of its rows (`OpenStripe::has_stripe_filters`). Its
+/// summary has been asked before.
+pub fn prune_opened(
+    reader: &dyn OpenStripe,
+    predicate: &Predicate,
+    bytes: &dyn StripeBytes,
+) -> Result<Prune> {
+    prune_rows(reader, None, predicate, bytes)
+}
+
+/// The rows of a chunk, or of the whole stripe without one.
+fn prune_rows(
+    reader: &dyn OpenStripe,
+    chunk: Option<u32>,
+    predicate: &Predicate,
+    bytes: &dyn StripeBytes,
+) -> Result<Prune> {
     prune(predicate, &mut |column, leaf| {
-        if column >= reader.column_count() {
+        if reader.logical(column).is_none() {
             return Ok(Prune::SomeRows);
         }
-        let statistics = reader.statistics(column, chunk, bytes)?;
+        let statistics = match chunk {
+            Some(chunk) => reader.statistics(column, chunk, bytes)?,
+            None => reader.column_statistics(column, bytes)?,
+        };
+        let Some(statistics) = statistics else { return Ok(Prune::SomeRows) };
         let pruned = prune_leaf(statistics, leaf);
         if pruned != Prune::SomeRows {
             return Ok(pruned);
@@ -54,12 +78,11 @@ pub fn prune_chunk(
             Predicate::In { values, .. } => values.as_slice(),
             _ => return Ok(pruned),
         };
-        match reader.bloom(column, chunk, bytes)? {
-            Some(filter) if !bloom_may_match(reader.logical(column), statistics, &filter, wanted) => {
-                Ok(Prune::NoRow)
-            }
-            _ => Ok(pruned),
-        }
+        let is_inside = |value: &Scalar| !compare(statistics, CompareOp::Equal, value).none;
+        Ok(match reader.may_have(column, chunk, wanted, &is_inside, bytes)? {
+            true => pruned,
+            false => Prune::NoRow,
+        })
     })
 }
 
@@ -218,17 +241,4 @@ fn starts_with(statistics: &ColumnStatistics, prefix: &[u8]) -> Verdict {
     let below = max.as_ref().is_some_and(|max| max.as_ref() < prefix);
     let inside = |bound: Option<Box<[u8]>>| bound.is_some_and(|bound| bound.starts_with(prefix));
     Verdict::of(above || below, prefix.is_empty() || (inside(min) && inside(max)))
-}
-
-fn bloom_may_match(
-    logical: Option<LogicalType>,
-    statistics: &ColumnStatistics,
-    filter: &[u8],
-    wanted: &[Scalar],
-) -> bool {
-    let Some(logical) = logical else { return true };
-    wanted.iter().any(|value| {
-        !compare(statistics, CompareOp::Equal, value).none
-            && bloom::hash_scalar(logical, value).is_none_or(|hash| bloom::may_contain(filter, hash))
-    })
 }

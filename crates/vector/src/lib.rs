@@ -29,7 +29,7 @@ pub use builder::VectorBuilder;
 pub use byte_views::{ByteView, ByteViews, INLINE_BYTES};
 pub use concat::{concat, concat_coded};
 pub use error::{Error, Location, Result};
-pub use numeric::{Decimal, DisplayScales, NumericInts, NumericValues, Special, power_of_ten};
+pub use numeric::{Decimal, DisplayScales, NumericInts, NumericValues, Special, power_of_ten, rescaled};
 pub use order::{compare_decimals, compare_floats};
 pub use predicate::{CompareOp, Predicate};
 pub use resolved::Resolved;

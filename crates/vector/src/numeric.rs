@@ -197,6 +197,14 @@ impl NumericValues {
         self.side.get(at).map(|(_, bytes)| bytes.as_ref())
     }
 
+    /// The unscaled integer of row `index` as a decimal of so many digits, so many of them after the point.
+    /// None where no such decimal is the value.
+    pub fn as_decimal(&self, index: usize, (precision, scale): (u16, u16)) -> Option<i128> {
+        let value = rescaled(self.ints.get(index), self.scale, scale)?;
+        let fits = power_of_ten(precision).is_none_or(|most| value.unsigned_abs() < most.unsigned_abs());
+        (fits && self.side_value(index).is_none()).then_some(value)
+    }
+
     /// The rows of the side lane, ascending, if all are NaN or infinite.
     pub fn specials(&self) -> Option<Vec<(u32, Special)>> {
         self.side.iter().map(|(row, bytes)| Some((*row, Special::of(bytes)?))).collect()
@@ -238,5 +246,37 @@ impl NumericValues {
             .filter_map(|(row, bytes)| Some((u32::try_from(*row as usize - start).ok()?, bytes.clone())))
             .collect();
         Self { ints: self.ints.slice(start, len), scale: self.scale, display, side }
+    }
+}
+
+/// A decimal's unscaled integer with `to` digits after the point instead of `from`. None where digits would
+/// be lost, or 128 bits do not hold it.
+pub fn rescaled(unscaled: i128, from: u16, to: u16) -> Option<i128> {
+    match to.checked_sub(from) {
+        Some(more) => unscaled.checked_mul(power_of_ten(more)?),
+        None => {
+            let part = power_of_ten(from - to)?;
+            (unscaled % part == 0).then_some(unscaled / part)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DisplayScales, NumericInts, NumericValues};
+
+    #[test]
+    fn decimals_have_all_their_digits_or_are_none() {
+        let values = NumericValues {
+            ints: NumericInts::Int64(vec![-1250, 125, 99_900, 0, 7]),
+            scale: 2,
+            display: DisplayScales::Constant(2),
+            side: vec![(4, Box::default())],
+        };
+        let all = |digits| (0..5).map(|row| values.as_decimal(row, digits)).collect::<Vec<_>>();
+        assert_eq!(all((5, 2)), [Some(-1250), Some(125), Some(99_900), Some(0), None]);
+        assert_eq!(all((5, 3)), [Some(-12_500), Some(1250), None, Some(0), None]);
+        assert_eq!(all((3, 1)), [Some(-125), None, None, Some(0), None]);
+        assert_eq!(all((38, 38)), [None, None, None, Some(0), None]);
     }
 }

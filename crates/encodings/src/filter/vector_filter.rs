@@ -63,6 +63,16 @@ fn filter_leaf(vector: &Vector, leaf: &Leaf<'_>, selection: &mut Selection) -> R
             let passes = value.is_valid(0) && test_values(&value.values, leaf, &[0])?.get(0);
             selection.retain(|row| passes && outer(row));
         }
+        // Where most entries have no row here, they are not tested.
+        Values::Dictionary { codes, dictionary } if dictionary.entries.len() > selection.len() => {
+            let rows: Vec<u32> = selection.iter().filter(|&row| outer(row)).collect();
+            let code = |row: &u32| codes.get(*row as usize).copied().unwrap_or(u32::MAX);
+            let values = dictionary.entries.take(&rows.iter().map(code).collect::<Vec<_>>()).values;
+            let all: Vec<u32> = (0..).take(rows.len()).collect();
+            let passed = test_values(&values, leaf, &all)?;
+            let kept = rows.into_iter().enumerate().filter(|(at, _)| passed.get(*at));
+            *selection = Selection::Rows(kept.map(|(_, row)| row).collect());
+        }
         Values::Dictionary { codes, dictionary } => {
             // Entries that no selected row uses are tested, too, so the test must not fail on one.
             let all: Vec<u32> = (0..).take(dictionary.entries.len()).collect();
@@ -203,5 +213,41 @@ fn ordered_test<'p, T>(
             Ok(OrderedTest::In(values))
         }
         Leaf::StartsWith(_) => Err(Error::InvalidInput("prefix of a value that is not bytes".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use vector::{CompareOp, Dictionary, LogicalType};
+
+    use super::*;
+
+    #[test]
+    fn a_dictionary_with_more_entries_than_rows_filters_as_flat_values_do() {
+        let entries =
+            Vector::new(LogicalType::Int64, Values::Int64((0..500).map(|at| at * 7 % 500).collect()));
+        let dictionary = Arc::new(Dictionary { id: Dictionary::next_id(), entries });
+        let codes: Vec<u32> = (0..40).map(|row| row * 37 % 500).collect();
+        let validity = (0..40).map(|row| row % 5 != 2).collect::<Bitmap>();
+        let values = Values::Dictionary { codes, dictionary };
+        let coded = Vector { logical: LogicalType::Int64, validity: Some(validity), values };
+        let flat = coded.clone().flatten();
+        let list = || (100..300).map(Scalar::Int).collect::<Vec<_>>();
+        for predicate in [
+            Predicate::Compare { column: 0, op: CompareOp::Less, value: Scalar::Int(250) },
+            Predicate::Compare { column: 0, op: CompareOp::Equal, value: Scalar::Int(-1) },
+            Predicate::In { column: 0, values: list() },
+            Predicate::NotIn { column: 0, values: list() },
+        ] {
+            for selection in [Selection::All(40), Selection::Rows((0..40).step_by(3).collect())] {
+                let (mut one, mut other) = (selection.clone(), selection);
+                filter_vector(&coded, &predicate, &mut one).unwrap();
+                filter_vector(&flat, &predicate, &mut other).unwrap();
+                assert_eq!(one.iter().collect::<Vec<_>>(), other.iter().collect::<Vec<_>>(), "{predicate:?}");
+            }
+        }
     }
 }

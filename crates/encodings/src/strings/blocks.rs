@@ -168,6 +168,16 @@ impl Node for BlocksNode<'_> {
         self.lengths.describe(out);
     }
 
+    fn codecs(&self, out: &mut Vec<Codec>) -> Result<()> {
+        for frame in &self.blocks {
+            let codec = Codec::from_tag(Reader::new(frame).u8()?)?;
+            if codec != Codec::None {
+                out.push(codec);
+            }
+        }
+        Ok(())
+    }
+
     fn decode(&self) -> Result<Values> {
         let spans = self.spans()?;
         let mut data = Vec::new();

@@ -8,7 +8,7 @@ pub mod jsonb;
 use std::sync::Arc;
 
 use encodings::{
-    Chunk, EncodeOptions, EncodedColumn, NoPglz, SharedColumn, Single, encode_column, filter_vector,
+    Chunk, Codec, EncodeOptions, EncodedColumn, NoPglz, SharedColumn, Single, encode_column, filter_vector,
 };
 use vector::{
     Bitmap, CompareOp, Error, LogicalType, PhysicalType, Predicate, Scalar, Selection, Values, Vector,
@@ -52,6 +52,7 @@ pub fn rows(vector: &Vector) -> Vec<Option<Vec<u8>>> {
 pub fn check(column: &Vector, options: &EncodeOptions<'_>) -> EncodedColumn {
     let encoded = encode_column(column, options).unwrap();
     let shared = SharedColumn::open(column.logical, &encoded.shared, &NoPglz).unwrap();
+    assert!([Codec::None, options.codec].contains(&shared.codec()));
     let predicates = predicates(column);
     let mut start = 0;
     for chunk in &encoded.chunks {
@@ -59,6 +60,7 @@ pub fn check(column: &Vector, options: &EncodeOptions<'_>) -> EncodedColumn {
         let opened = Chunk::open(column.logical, chunk.rows, &chunk.bytes, &shared, &NoPglz).unwrap();
         assert_eq!(opened.rows(), want.len());
         assert_eq!(opened.encoding(), chunk.encoding);
+        assert!(opened.codecs().unwrap().iter().all(|codec| *codec == options.codec), "{}", chunk.encoding);
         let decoded = opened.decode().unwrap();
         assert_eq!(decoded.logical, column.logical);
         assert_eq!(decoded.len(), want.len(), "{}", chunk.encoding);

@@ -9,20 +9,27 @@
 //! - `footer`: columns and segments; `segment`: stripes; `sealed`: what both have in common
 //! - `ranges`: where the bytes come from
 //! - `read`: a file that is open; `write`: a load
+//! - `table`: its stripes by the columns of a table that did not write it
+//! - `owned`: a file whose stripes a server keeps account of
 
 mod footer;
 mod head;
+mod owned;
 mod ranges;
 mod read;
 mod sealed;
 mod segment;
+mod table;
 mod write;
 
 pub use encodings::Codec;
 pub use footer::Column;
-pub use ranges::Ranges;
+pub use head::{MAGIC, Owner};
+pub use owned::{OwnedFile, Publication};
+pub use ranges::{Ranges, within};
 pub use read::{ColumnFile, OpenStripe};
 pub use segment::StripePlace;
+pub use table::{TableColumns, TableStripe};
 pub use write::{ColumnWriter, Loaded, WriteOptions};
 
 use crate::Error;

@@ -21,6 +21,29 @@ pub trait Ranges {
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()>;
 }
 
+/// Bytes of a part of a file, counted from its first, as bytes of the file.
+///
+/// # Errors
+/// `Corrupt` where the part has no such.
+pub fn within(part: &Range<u64>, range: &Range<u64>) -> vector::Result<Range<u64>> {
+    let start = part.start.checked_add(range.start);
+    let end = part.start.checked_add(range.end).filter(|end| *end <= part.end);
+    match start.zip(end) {
+        Some((start, end)) => Ok(start..end),
+        None => Err(vector::Error::corrupt(format!("bytes {range:?} of {part:?}"))),
+    }
+}
+
+impl<R: Ranges> Ranges for &R {
+    fn length(&self) -> Result<u64> {
+        R::length(self)
+    }
+
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        R::read(self, range, out)
+    }
+}
+
 impl Ranges for File {
     fn length(&self) -> Result<u64> {
         Ok(self.metadata()?.len())

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use encodings::NoPglz;
+use encodings::{Codec, NoPglz};
 use stripe::{StripeBytes, StripeReader, verify_chunk, verify_column};
 use vector::{LogicalType, Vector, VectorBuilder};
 
-use super::Ranges;
-use super::footer::{Column, Footer};
-use super::head::{self, HEAD_BYTES, Place};
+use super::footer::{Column, Footer, SegmentPlace};
+use super::head::{self, HEAD_BYTES, Owner, Place};
 use super::segment::{self, StripePlace};
-use crate::{Error, Result};
+use super::{Ranges, within};
+use crate::{About, Error, Result};
 
 /// A column file, as it was when it was opened. Loads that come later do not change what it reads.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub struct ColumnFile<R> {
     source: R,
     place: Place,
     damaged_place: Option<u64>,
+    owner: Option<Owner>,
     footer: Footer,
     stripes: Vec<StripePlace>,
 }
@@ -48,7 +49,8 @@ impl<R: Ranges> ColumnFile<R> {
             }
             stripes.extend(found);
         }
-        Ok(Self { source, place, damaged_place: head::damaged_place(&head), footer, stripes })
+        let (damaged_place, owner) = (head::damaged_place(&head), Owner::read(&head)?);
+        Ok(Self { source, place, damaged_place, owner, footer, stripes })
     }
 
     /// The columns, in their order.
@@ -82,8 +84,17 @@ impl<R: Ranges> ColumnFile<R> {
         self.damaged_place
     }
 
+    /// The table of a server that alone loads the file, if there is one.
+    pub const fn owner(&self) -> Option<Owner> {
+        self.owner
+    }
+
     pub(super) const fn place(&self) -> Place {
         self.place
+    }
+
+    pub(super) fn segments(&self) -> &Vec<SegmentPlace> {
+        &self.footer.segments
     }
 
     pub(super) fn into_footer(self) -> Footer {
@@ -132,11 +143,7 @@ struct BytesOfStripe<'a, R> {
 
 impl<R: Ranges> StripeBytes for BytesOfStripe<'_, R> {
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> vector::Result<()> {
-        let start = self.range.start.checked_add(range.start);
-        let end = self.range.start.checked_add(range.end).filter(|end| *end <= self.range.end);
-        let Some((start, end)) = start.zip(end) else {
-            return Err(vector::Error::corrupt(format!("bytes {range:?} of {:?}", self.range)));
-        };
+        let Range { start, end } = within(&self.range, &range)?;
         self.source.read(start..end, out).map_err(|error| match error {
             Error::Io(error) => vector::Error::Host(error.to_string()),
             other => vector::Error::corrupt(other.to_string()),
@@ -182,21 +189,36 @@ impl<R: Ranges> OpenStripe<'_, R> {
         decoded.map_err(|error| damaged(self.place, &error))
     }
 
-    /// How many bytes a column takes, of the file's column at this position.
+    /// What is known of the file's column at this position. All its chunks are read, and none is decoded.
     ///
     /// # Errors
     /// `Malformed` for damaged bytes.
-    pub fn column_bytes(&self, at: usize) -> Result<u64> {
-        let Some(column) = self.column(at)? else { return Ok(0) };
-        let length = |range: Range<u64>| range.end - range.start;
-        let sum = || {
-            let mut sum = length(self.reader.shared_range(column, &self.bytes)?);
-            for chunk in 0..self.reader.chunk_count() {
-                sum += length(self.reader.chunk_range(column, chunk, &self.bytes)?);
-            }
-            Ok(sum)
+    pub fn about(&self, at: usize) -> Result<About> {
+        let Some(column) = self.column(at)? else {
+            return Ok(About::of_older(self.reader.row_count().into()));
         };
-        sum().map_err(|error| damaged(self.place, &error))
+        self.about_stored(column).map_err(|error| damaged(self.place, &error))
+    }
+
+    fn about_stored(&self, column: usize) -> vector::Result<About> {
+        let (reader, bytes) = (&self.reader, &self.bytes);
+        let statistics = reader.column_statistics(column, bytes)?;
+        let mut about = About::of(reader.row_count().into(), Some(statistics));
+        let shared = reader.shared_range(column, bytes)?;
+        about.bytes = shared.end - shared.start;
+        let mut codecs = vec![reader.shared(column, bytes, &NoPglz)?.codec()];
+        for chunk in 0..reader.chunk_count() {
+            // A chunk has several pieces where rows lie in blocks.
+            for piece in reader.read_chunk(column, chunk, bytes, &NoPglz)?.pieces() {
+                let opened = piece.open(&NoPglz)?;
+                about.bytes += piece.len() as u64;
+                about.add_chunk(&opened.encoding());
+                codecs.extend(opened.codecs().map_err(|error| piece.located(error))?);
+            }
+        }
+        codecs.retain(|codec| *codec != Codec::None);
+        codecs.iter().for_each(|codec| about.add_codec(codec.name()));
+        Ok(about)
     }
 
     /// Holds all that the stripe says of its values against them. Returns what is wrong, in words.

@@ -16,14 +16,14 @@ use vector::{Vector, concat};
 
 use super::ColumnFile;
 use super::footer::{Column, Footer, SegmentPlace};
-use super::head::{self, HEAD_BYTES, Place};
+use super::head::{self, HEAD_BYTES, Owner, Place};
 use super::segment::{self, StripePlace};
 use crate::{Error, Result};
 
 /// Bytes of values at which a stripe ends, however few rows it has.
 const STRIPE_BYTES: usize = 256 << 20;
 /// A file with so many segments gets them joined by the next load. Who opens it reads each.
-const MOST_SEGMENTS: usize = 256;
+pub(super) const MOST_SEGMENTS: usize = 256;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy)]
@@ -79,11 +79,7 @@ impl ColumnWriter {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         file.lock()?;
         file.write_all_at(&head::new(identity()), 0)?;
-        // The file's name must be on the device, too.
-        if let Some(folder) = path.parent() {
-            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            File::open(folder)?.sync_all()?;
-        }
+        sync_name(path)?;
         let footer = Footer { columns, segments: Vec::new() };
         Ok(Self::begin(file, footer, 0, HEAD_BYTES, options))
     }
@@ -101,6 +97,12 @@ impl ColumnWriter {
                 "the place at byte {at} of the head is damaged. The file can be read as of load {}, and copied. \
                  Another load would write over what may have come after it",
                 open.loads()
+            )));
+        }
+        if let Some(Owner { database, relation, .. }) = open.owner() {
+            return Err(Error::Unsupported(format!(
+                "it belongs to a foreign table of PostgreSQL (OID {relation}, database {database}), which alone \
+                 loads it. Load it there, or convert it to a file of its own"
             )));
         }
         let Place { generation, end, .. } = open.place();
@@ -247,8 +249,17 @@ impl ColumnWriter {
     }
 }
 
+/// Has the name of a new file on the device.
+pub(super) fn sync_name(path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// Sixteen bytes that no other file has.
-fn identity() -> [u8; 16] {
+pub(super) fn identity() -> [u8; 16] {
     // The system's randomness, as the hash maps of the standard library have it.
     let [one, other] = [0u64, 1].map(|number| {
         let mut hasher = RandomState::new().build_hasher();

@@ -52,8 +52,8 @@ impl Guess {
             }
             // The word alone says little.
             Self { has_infinities: true, has_reals: false, has_integers: false, .. } => FieldKind::Text,
-            Self { has_reals, has_infinities, .. } if has_reals || has_infinities => FieldKind::Real,
-            Self { has_integers: true, .. } => FieldKind::Integer,
+            Self { has_reals, has_infinities, .. } if has_reals || has_infinities => FieldKind::REAL,
+            Self { has_integers: true, .. } => FieldKind::INTEGER,
             _ => FieldKind::Text,
         }
     }
@@ -133,31 +133,31 @@ fn significant(number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::Guess;
-    use crate::FieldKind::{Integer, Real, Text};
+    use crate::FieldKind::{self, Text};
 
     #[test]
     fn a_column_is_what_all_its_values_are() {
         let cases: [(&[&str], _); 24] = [
-            (&["1", "-5", "0"], Integer),
-            (&["9223372036854775807"], Integer),
+            (&["1", "-5", "0"], FieldKind::INTEGER),
+            (&["9223372036854775807"], FieldKind::INTEGER),
             (&["9223372036854775808"], Text),
             (&["007"], Text),
             (&["+1"], Text),
             (&["-0"], Text),
-            (&["1", "2.5"], Real),
-            (&["1e5", "-2.5E-3"], Real),
+            (&["1", "2.5"], FieldKind::REAL),
+            (&["1e5", "-2.5E-3"], FieldKind::REAL),
             (&["1."], Text),
             (&[".5"], Text),
             (&["1e999"], Text),
             (&["nan"], Text),
-            (&["0.00012345678901234567"], Real),
+            (&["0.00012345678901234567"], FieldKind::REAL),
             (&["0.1234567890123456789"], Text),
-            (&["0.42857142857142855", "1e300", "4285.714285714286"], Real),
+            (&["0.42857142857142855", "1e300", "4285.714285714286"], FieldKind::REAL),
             (&["9007199254740993.0"], Text),
             (&["0.30000000000000001"], Text),
             (&["9007199254740993", "0.5"], Text),
-            (&["9007199254740993", "5"], Integer),
-            (&["inf", "-inf", "0.5"], Real),
+            (&["9007199254740993", "5"], FieldKind::INTEGER),
+            (&["inf", "-inf", "0.5"], FieldKind::REAL),
             (&["inf"], Text),
             (&["1", "x", "2"], Text),
             (&["2024-01-01"], Text),

@@ -2,12 +2,37 @@
 //!
 //! - `schema`: what the columns of a file are
 //! - `read`: rows of a file, some at a time
+//! - `file`: a file as a scan sees it; `group`: its row groups as stripes; `bounds`: their statistics;
+//!   `bloom`: their filters; `page_index`: what is known of pages; `source`: stored bytes of a column
+//! - `footer_schema`: the schema in a footer, read with a limit on how deep it nests
+//! - `pages`: values of a column in a row group: plain ones (`plain`), codes and levels (`hybrid`)
+//! - `about`: what a footer says of the columns, for whoever looks into it
+//! - `names`: which files a name stands for, and what their folders say
 //! - `write`: a file from rows, a row group at a time; `stored`: how their values lie there
+//! - `columns`: which fields are which types of PostgreSQL, and their values
 
+mod about;
+mod bloom;
+mod bounds;
+mod columns;
+mod file;
+mod footer_schema;
+mod group;
+mod hybrid;
+mod names;
+mod page_index;
+mod pages;
+mod plain;
 mod read;
 mod schema;
+mod source;
 mod stored;
 mod write;
 
+pub use columns::{columns, field, to_column, to_field};
+pub use file::{ParquetFile, TableColumns, Wanted};
+pub use group::RowGroup;
+pub use names::{files_of, keys_of};
 pub use read::ParquetReader;
+pub(crate) use read::is_text;
 pub use write::{Codec, ParquetWriter};

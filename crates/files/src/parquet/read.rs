@@ -10,9 +10,11 @@ use std::path::Path;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::serialized_reader::ReadOptionsBuilder;
 use parquet::schema::types::ColumnDescPtr;
 use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
 
+use super::file::footer;
 use super::schema;
 use crate::{Error, Field, FieldKind, Result};
 
@@ -44,7 +46,10 @@ impl ParquetReader {
     }
 
     fn of(file: File) -> Result<Self> {
-        let file = SerializedFileReader::new(file)?;
+        // The crate's own way there has no limit on how deep the schema nests.
+        let schema = footer(&file)?.file_metadata().schema_descr_ptr();
+        let options = ReadOptionsBuilder::new().with_parquet_schema(schema).build();
+        let file = SerializedFileReader::new_with_options(file, options)?;
         let columns = file.metadata().file_metadata().schema_descr().columns().iter().enumerate();
         let chosen = columns.map(|(at, column)| {
             let field = schema::field(column);
@@ -91,13 +96,16 @@ impl ParquetReader {
         let rows = most.min(self.left);
         self.left -= rows;
         let columns = self.readers.iter_mut().zip(&self.chosen);
-        columns.map(|(reader, chosen)| vector(reader, chosen, rows)).collect::<Result<_>>().map(Some)
+        let vector = |(reader, chosen): (&mut ColumnReader, &Chosen)| {
+            vector(reader, &chosen.column, &chosen.field, rows)
+        };
+        columns.map(vector).collect::<Result<_>>().map(Some)
     }
 }
 
 /// The parquet crate asserts what it takes for granted of a file. Here that is an error like others. The
 /// reader is not used after one.
-fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of an unknown kind");
@@ -108,18 +116,18 @@ fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 /// The next values of a column, with which rows have one.
 fn values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
-    chosen: &Chosen,
+    of: Of<'_>,
     rows: usize,
 ) -> Result<(Vec<T::T>, Option<Bitmap>)> {
     let mut values = Vec::with_capacity(rows);
     let mut levels = Vec::with_capacity(rows);
     let (records, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-    let greatest = chosen.column.max_def_level();
+    let greatest = of.column.max_def_level();
     let found = if greatest == 0 { values.len() } else { levels.len() };
     if records != rows || found != rows {
         return Err(Error::Malformed(format!(
             "column {} has {found} values where its row group has {rows}",
-            chosen.field.name
+            of.field.name
         )));
     }
     if greatest == 0 || values.len() == rows {
@@ -132,10 +140,7 @@ fn values<T: DataType>(
         .filter(|(_, level)| **level == greatest)
         .for_each(|(row, _)| validity.set(row, true));
     if validity.count_ones() != values.len() {
-        return Err(Error::Malformed(format!(
-            "column {}: values and NULLs do not add up",
-            chosen.field.name
-        )));
+        return Err(Error::Malformed(format!("column {}: values and NULLs do not add up", of.field.name)));
     }
     Ok((values, Some(validity)))
 }
@@ -195,11 +200,41 @@ fn built<V>(
     Ok(builder.finish(&|_, _, _| Box::default()))
 }
 
+/// A column of a file.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    column: &'a ColumnDescPtr,
+    field: &'a Field,
+}
+
+/// Passes over the next values of a column.
+pub(super) fn skip(reader: &mut ColumnReader, field: &Field, rows: usize) -> Result<()> {
+    let skipped = match reader {
+        ColumnReader::BoolColumnReader(reader) => reader.skip_records(rows)?,
+        ColumnReader::Int32ColumnReader(reader) => reader.skip_records(rows)?,
+        ColumnReader::Int64ColumnReader(reader) => reader.skip_records(rows)?,
+        ColumnReader::Int96ColumnReader(reader) => reader.skip_records(rows)?,
+        ColumnReader::FloatColumnReader(reader) => reader.skip_records(rows)?,
+        ColumnReader::DoubleColumnReader(reader) => reader.skip_records(rows)?,
+        ColumnReader::ByteArrayColumnReader(reader) => reader.skip_records(rows)?,
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => reader.skip_records(rows)?,
+    };
+    match skipped == rows {
+        true => Ok(()),
+        false => Err(Error::Malformed(format!("column {} ends before its row group", field.name))),
+    }
+}
+
 /// The next values of a column as a vector.
-fn vector(reader: &mut ColumnReader, chosen: &Chosen, rows: usize) -> Result<Vector> {
-    let kind = chosen.field.kind;
+pub(super) fn vector(
+    reader: &mut ColumnReader,
+    column: &ColumnDescPtr,
+    field: &Field,
+    rows: usize,
+) -> Result<Vector> {
+    let (of, kind) = (Of { column, field }, field.kind);
     if let FieldKind::Other(what) = kind {
-        return Err(Error::Unsupported(format!("column {} is {what}, which is not read", chosen.field.name)));
+        return Err(Error::Unsupported(format!("column {} is {what}, which is not read", field.name)));
     }
     let decimal = |unscaled: i128| {
         let scale = if let FieldKind::Decimal { scale, .. } = kind { scale } else { 0 };
@@ -208,43 +243,41 @@ fn vector(reader: &mut ColumnReader, chosen: &Chosen, rows: usize) -> Result<Vec
     let is_decimal = matches!(kind, FieldKind::Decimal { .. });
     Ok(match reader {
         ColumnReader::BoolColumnReader(reader) => {
-            built(values(reader, chosen, rows)?, rows, LogicalType::Bool, VectorBuilder::push_bool)?
+            built(values(reader, of, rows)?, rows, LogicalType::Bool, VectorBuilder::push_bool)?
         }
         ColumnReader::Int32ColumnReader(reader) => {
-            let found = values(reader, chosen, rows)?;
+            let found = values(reader, of, rows)?;
             match () {
                 () if is_decimal => {
                     built(found, rows, LogicalType::Numeric, |to, value: i32| decimal(value.into())(to))?
                 }
-                () if schema::is_unsigned(&chosen.column) => {
+                () if schema::is_unsigned(column) => {
                     of_integers(found, kind, |value: i32| i64::from(value.cast_unsigned()))
                 }
                 () => of_integers(found, kind, |value: i32| i64::from(value)),
             }
         }
         ColumnReader::Int64ColumnReader(reader) => {
-            let found = values(reader, chosen, rows)?;
+            let found = values(reader, of, rows)?;
             match is_decimal {
                 true => built(found, rows, LogicalType::Numeric, |to, value: i64| decimal(value.into())(to))?,
                 false => of_integers(found, kind, |value: i64| value),
             }
         }
         ColumnReader::Int96ColumnReader(reader) => {
-            of_integers(values(reader, chosen, rows)?, kind, |value: Int96| value.to_micros())
+            of_integers(values(reader, of, rows)?, kind, |value: Int96| value.to_micros())
         }
         ColumnReader::FloatColumnReader(reader) => {
-            of_reals(values(reader, chosen, rows)?, |value: f32| f64::from(value))
+            of_reals(values(reader, of, rows)?, |value: f32| f64::from(value))
         }
-        ColumnReader::DoubleColumnReader(reader) => {
-            of_reals(values(reader, chosen, rows)?, |value: f64| value)
-        }
+        ColumnReader::DoubleColumnReader(reader) => of_reals(values(reader, of, rows)?, |value: f64| value),
         ColumnReader::ByteArrayColumnReader(reader) => {
-            let found = values(reader, chosen, rows)?;
-            of_bytes(found, rows, kind, |value: &ByteArray| value.data(), &decimal)?
+            let found = values(reader, of, rows)?;
+            of_bytes(found, rows, field, |value: &ByteArray| value.data(), &decimal)?
         }
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            let found = values(reader, chosen, rows)?;
-            of_bytes(found, rows, kind, |value: &FixedLenByteArray| value.data(), &decimal)?
+            let found = values(reader, of, rows)?;
+            of_bytes(found, rows, field, |value: &FixedLenByteArray| value.data(), &decimal)?
         }
     })
 }
@@ -252,18 +285,21 @@ fn vector(reader: &mut ColumnReader, chosen: &Chosen, rows: usize) -> Result<Vec
 fn of_bytes<V, P: Fn(&mut VectorBuilder) -> bool>(
     found: (Vec<V>, Option<Bitmap>),
     rows: usize,
-    kind: FieldKind,
+    field: &Field,
     bytes: impl Fn(&V) -> &[u8],
     decimal: &dyn Fn(i128) -> P,
 ) -> Result<Vector> {
-    let logical = match kind {
+    let logical = match field.kind {
         FieldKind::Text => LogicalType::Text,
         FieldKind::Uuid => LogicalType::Uuid,
         FieldKind::Decimal { .. } => LogicalType::Numeric,
         // Half floats.
-        FieldKind::Real => LogicalType::Float64,
+        FieldKind::Real { .. } => LogicalType::Float64,
         _ => LogicalType::Bytes,
     };
+    if logical == LogicalType::Text && !found.0.iter().all(|value| is_text(bytes(value))) {
+        return Err(Error::Malformed(format!("column {} has text that is not UTF-8", field.name)));
+    }
     built(found, rows, logical, |to, value| match logical {
         LogicalType::Numeric => big_endian(bytes(&value)).is_some_and(|unscaled| decimal(unscaled)(to)),
         LogicalType::Float64 => half(bytes(&value)).is_some_and(|real| to.push_f64(real)),
@@ -272,8 +308,13 @@ fn of_bytes<V, P: Fn(&mut VectorBuilder) -> bool>(
     })
 }
 
+/// Whether bytes are text that PostgreSQL can hold: UTF-8 without the character of number zero.
+pub fn is_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0)
+}
+
 /// A signed integer of up to sixteen bytes, greatest first.
-fn big_endian(bytes: &[u8]) -> Option<i128> {
+pub(super) fn big_endian(bytes: &[u8]) -> Option<i128> {
     let first = *bytes.first()?;
     let fill = if first & 0x80 == 0 { 0 } else { 0xff };
     let mut whole = [fill; 16];
@@ -282,7 +323,7 @@ fn big_endian(bytes: &[u8]) -> Option<i128> {
 }
 
 /// An IEEE 754 half, least byte first.
-fn half(bytes: &[u8]) -> Option<f64> {
+pub(super) fn half(bytes: &[u8]) -> Option<f64> {
     let bits = u16::from_le_bytes(bytes.try_into().ok()?);
     let (sign, exponent, fraction) = (bits >> 15, i32::from(bits >> 10 & 31), f64::from(bits & 1023));
     let size = match exponent {

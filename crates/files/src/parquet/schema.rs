@@ -39,8 +39,13 @@ fn kind(column: &ColumnDescriptor) -> FieldKind {
                 };
             }
             LogicalType::Decimal(decimal) => return of_decimal(decimal.precision, decimal.scale),
-            LogicalType::Integer(integer) if !integer.is_signed => return unsigned(physical),
-            LogicalType::Float16 => return FieldKind::Real,
+            LogicalType::Integer(integer) if !integer.is_signed => {
+                return unsigned(physical, integer.bit_width.unsigned_abs());
+            }
+            LogicalType::Integer(integer) => {
+                return FieldKind::Integer { bits: at_least_16(integer.bit_width.unsigned_abs()) };
+            }
+            LogicalType::Float16 => return FieldKind::Real { bits: 32 },
             LogicalType::Variant(_) => return FieldKind::Other("a variant"),
             _ => {}
         }
@@ -53,25 +58,37 @@ fn kind(column: &ColumnDescriptor) -> FieldKind {
         ConvertedType::TIME_MICROS => FieldKind::Time(Unit::Micros),
         ConvertedType::TIMESTAMP_MILLIS => FieldKind::Timestamp { unit: Unit::Millis, is_instant: true },
         ConvertedType::TIMESTAMP_MICROS => FieldKind::Timestamp { unit: Unit::Micros, is_instant: true },
-        ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64 => {
-            unsigned(physical)
-        }
+        ConvertedType::UINT_8 => unsigned(physical, 8),
+        ConvertedType::UINT_16 => unsigned(physical, 16),
+        ConvertedType::UINT_32 | ConvertedType::UINT_64 => unsigned(physical, 32),
+        ConvertedType::INT_8 | ConvertedType::INT_16 => FieldKind::Integer { bits: 16 },
         ConvertedType::INTERVAL => FieldKind::Other("an interval"),
         _ => match physical {
             Type::BOOLEAN => FieldKind::Bool,
-            Type::INT32 | Type::INT64 => FieldKind::Integer,
+            Type::INT32 => FieldKind::Integer { bits: 32 },
+            Type::INT64 => FieldKind::INTEGER,
             // Times of older systems.
             Type::INT96 => FieldKind::Timestamp { unit: Unit::Micros, is_instant: false },
-            Type::FLOAT | Type::DOUBLE => FieldKind::Real,
+            Type::FLOAT => FieldKind::Real { bits: 32 },
+            Type::DOUBLE => FieldKind::REAL,
             Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => FieldKind::Bytes,
         },
     }
 }
 
-fn unsigned(physical: Type) -> FieldKind {
+/// Unsigned integers of so many bits: signed ones of the next width hold them.
+fn unsigned(physical: Type, bits: u8) -> FieldKind {
     match physical {
         Type::INT64 => FieldKind::Unsigned,
-        _ => FieldKind::Integer,
+        _ => FieldKind::Integer { bits: at_least_16(bits.saturating_mul(2)) },
+    }
+}
+
+const fn at_least_16(bits: u8) -> u8 {
+    match bits {
+        0..=16 => 16,
+        17..=32 => 32,
+        _ => 64,
     }
 }
 

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
-    Int32Type, Int64Type,
+    FloatType, Int32Type, Int64Type,
 };
 use parquet::file::writer::SerializedColumnWriter;
 use parquet::schema::types::Type;
-use vector::{Bitmap, ByteViews, NumericValues, Values, Vector, power_of_ten, unsigned};
+use vector::{Bitmap, ByteViews, NumericValues, Values, Vector, unsigned};
 
 use crate::{Error, Field, FieldKind, Result, Unit};
 
@@ -30,9 +30,12 @@ pub fn column_type(field: &Field) -> Result<Type> {
     };
     let (physical, logical, length) = match field.kind {
         FieldKind::Bool => (Physical::BOOLEAN, None, 0),
-        FieldKind::Integer => (Physical::INT64, None, 0),
+        FieldKind::Integer { bits: 16 } => (Physical::INT32, Some(LogicalType::integer(16, true)), 0),
+        FieldKind::Integer { bits: 32 } => (Physical::INT32, None, 0),
+        FieldKind::Integer { .. } => (Physical::INT64, None, 0),
         FieldKind::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false)), 0),
-        FieldKind::Real => (Physical::DOUBLE, None, 0),
+        FieldKind::Real { bits: 32 } => (Physical::FLOAT, None, 0),
+        FieldKind::Real { .. } => (Physical::DOUBLE, None, 0),
         FieldKind::Date => (Physical::INT32, Some(LogicalType::Date), 0),
         // Milliseconds would be of 32 bits.
         FieldKind::Time(Unit::Millis) => {
@@ -104,10 +107,21 @@ pub fn write(writer: &mut SerializedColumnWriter<'_>, column: &Vector, field: &F
             let each = |row| FixedLenByteArray::from(values.get(row).to_vec());
             into.put::<FixedLenByteArrayType>(&chosen(values.len(), validity, each))
         }
-        (FieldKind::Integer | FieldKind::Time(_) | FieldKind::Timestamp { .. }, Values::Int64(values)) => {
-            into.put::<Int64Type>(&of(values, validity, |value| value))
+        (FieldKind::Integer { bits: 16 | 32 }, Values::Int64(values)) => {
+            let narrow =
+                of(values, validity, i32::try_from).into_iter().collect::<std::result::Result<Vec<i32>, _>>();
+            into.put::<Int32Type>(&narrow.map_err(|_| {
+                Error::Unsupported(format!("column {} has an integer of more than 32 bits", field.name))
+            })?)
         }
-        (FieldKind::Real, Values::Float64(values)) => {
+        (
+            FieldKind::Integer { .. } | FieldKind::Time(_) | FieldKind::Timestamp { .. },
+            Values::Int64(values),
+        ) => into.put::<Int64Type>(&of(values, validity, |value| value)),
+        (FieldKind::Real { bits: 32 }, Values::Float64(values)) => {
+            into.put::<FloatType>(&of(values, validity, |value| value as f32))
+        }
+        (FieldKind::Real { .. }, Values::Float64(values)) => {
             into.put::<DoubleType>(&of(values, validity, |value| value))
         }
         (FieldKind::Text | FieldKind::Bytes, Values::Bytes(views)) => {
@@ -156,21 +170,7 @@ fn decimals(
             field.name
         ))
     };
-    let most = power_of_ten(precision);
-    let each = |row: usize| {
-        let unscaled = values.ints.get(row);
-        let value = match (scale.checked_sub(values.scale), values.scale.checked_sub(scale)) {
-            (Some(more), _) => unscaled.checked_mul(power_of_ten(more)?)?,
-            (None, Some(fewer)) => {
-                let part = power_of_ten(fewer)?;
-                (unscaled % part == 0).then_some(unscaled / part)?
-            }
-            (None, None) => return None,
-        };
-        let fits = values.side_value(row).is_none()
-            && most.is_none_or(|most| value.unsigned_abs() < most.unsigned_abs());
-        fits.then_some(value)
-    };
+    let each = |row| values.as_decimal(row, (precision, scale));
     chosen(values.len(), validity, each).into_iter().collect::<Option<_>>().ok_or_else(refused)
 }
 

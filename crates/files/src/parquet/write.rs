@@ -3,19 +3,22 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
-use vector::{Values, Vector};
+use vector::{LogicalType, Values, Vector};
 
 use super::stored;
 use crate::{Error, Field, Result};
 
-/// Rows of a page, at most. Other readers go page by page as well.
-const PAGE_ROWS: usize = 1 << 17;
+/// Rows of a page, at most: those of a chunk of a scan (`group`). Readers leave pages out by their index.
+const PAGE_ROWS: usize = 1 << 14;
+/// Of values that are not there, the share that bloom filters do not deny.
+const FALSE_POSITIVES: f64 = 0.01;
 
 /// What pages are compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +29,11 @@ pub enum Codec {
     Snappy,
     /// LZ4, without a frame.
     Lz4,
-    /// Zstandard, at its level 3.
+    /// Zstandard, at its level 3 if none is told.
     Zstd,
-    /// Gzip, at its level 6.
+    /// Gzip, at its level 6 if none is told.
     Gzip,
-    /// Brotli, at its level 1.
+    /// Brotli, at its level 1 if none is told.
     Brotli,
 }
 
@@ -45,14 +48,25 @@ impl Codec {
         ("brotli", Self::Brotli),
     ];
 
-    fn compression(self) -> Result<Compression> {
+    /// The levels that it has.
+    pub const fn levels(self) -> Option<RangeInclusive<i32>> {
+        match self {
+            Self::None | Self::Snappy | Self::Lz4 => None,
+            Self::Zstd => Some(1..=22),
+            Self::Gzip => Some(0..=9),
+            Self::Brotli => Some(0..=11),
+        }
+    }
+
+    fn compression(self, level: Option<i32>) -> Result<Compression> {
+        let unsigned = |usual| level.map_or(usual, i32::unsigned_abs);
         Ok(match self {
             Self::None => Compression::UNCOMPRESSED,
             Self::Snappy => Compression::SNAPPY,
             Self::Lz4 => Compression::LZ4_RAW,
-            Self::Zstd => Compression::ZSTD(ZstdLevel::try_new(3)?),
-            Self::Gzip => Compression::GZIP(GzipLevel::try_new(6)?),
-            Self::Brotli => Compression::BROTLI(BrotliLevel::try_new(1)?),
+            Self::Zstd => Compression::ZSTD(ZstdLevel::try_new(level.unwrap_or(3))?),
+            Self::Gzip => Compression::GZIP(GzipLevel::try_new(unsigned(6))?),
+            Self::Brotli => Compression::BROTLI(BrotliLevel::try_new(unsigned(1))?),
         })
     }
 }
@@ -62,6 +76,8 @@ pub struct ParquetWriter<W: Write + Send> {
     schema: Arc<Type>,
     fields: Vec<Field>,
     codec: Codec,
+    level: Option<i32>,
+    filtered: Vec<bool>,
     state: State<W>,
 }
 
@@ -79,7 +95,24 @@ impl<W: Write + Send> ParquetWriter<W> {
         let columns =
             fields.iter().map(|field| stored::column_type(field).map(Arc::new)).collect::<Result<_>>()?;
         let schema = Arc::new(Type::group_type_builder("schema").with_fields(columns).build()?);
-        Ok(Self { schema, fields: fields.to_vec(), codec, state: State::Begun(out) })
+        Ok(Self {
+            schema,
+            fields: fields.to_vec(),
+            codec,
+            level: None,
+            filtered: Vec::new(),
+            state: State::Begun(out),
+        })
+    }
+
+    /// Compresses at this level, one of those that the codec has. Before the first row.
+    pub const fn set_level(&mut self, level: i32) {
+        self.level = Some(level);
+    }
+
+    /// Which columns get bloom filters. None do where nothing is said. Before the first row.
+    pub fn set_filters(&mut self, filtered: Vec<bool>) {
+        self.filtered = filtered;
     }
 
     /// The file, opened with what the first rows say of its columns.
@@ -88,11 +121,17 @@ impl<W: Write + Send> ParquetWriter<W> {
             State::Open(file) => Ok(file),
             State::Begun(out) => {
                 let mut properties = WriterProperties::builder()
-                    .set_compression(self.codec.compression()?)
+                    .set_compression(self.codec.compression(self.level)?)
                     .set_data_page_row_count_limit(PAGE_ROWS)
                     .set_created_by(format!("colonnade {}", env!("CARGO_PKG_VERSION")));
+                let mut filtered = self.filtered.iter().copied();
                 for (Field { name, .. }, column) in self.fields.iter().zip(first) {
                     let path = ColumnPath::new(vec![name.clone()]);
+                    if filtered.next().unwrap_or(false) && column.logical != LogicalType::Bool {
+                        properties = properties
+                            .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES)
+                            .set_column_bloom_filter_max_ndv(path.clone(), column.len().max(1) as u64);
+                    }
                     properties = properties.set_column_dictionary_enabled(path, repeats(column));
                 }
                 let (schema, properties) = (Arc::clone(&self.schema), Arc::new(properties.build()));
@@ -176,8 +215,11 @@ mod tests {
         let decimal = |precision, scale| FieldKind::Decimal { precision, scale };
         let moment = |unit, is_instant| FieldKind::Timestamp { unit, is_instant };
         let kinds = [
-            FieldKind::Integer,
-            FieldKind::Real,
+            FieldKind::INTEGER,
+            FieldKind::Integer { bits: 32 },
+            FieldKind::Integer { bits: 16 },
+            FieldKind::REAL,
+            FieldKind::Real { bits: 32 },
             FieldKind::Text,
             FieldKind::Bytes,
             FieldKind::Bool,
@@ -195,8 +237,8 @@ mod tests {
         let fields: Vec<Field> = fields.map(|(at, &kind)| Field { name: format!("c.{at}"), kind }).collect();
         let group = |rows| -> Vec<Vector> {
             let of = |&kind: &FieldKind| match kind {
-                FieldKind::Real => {
-                    column(LogicalType::Float64, rows, |to, row| to.push_f64(f64::from(row % 9) / 7.0))
+                FieldKind::Real { .. } => {
+                    column(LogicalType::Float64, rows, |to, row| to.push_f64(f64::from(row % 9) / 8.0))
                 }
                 FieldKind::Text => column(LogicalType::Text, rows, |to, row| {
                     to.push_bytes(format!("text {}", row % 11).as_bytes())

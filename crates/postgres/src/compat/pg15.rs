@@ -289,3 +289,19 @@ pub fn instr_time(passed: std::time::Duration) -> pg_sys::instr_time {
         tv_nsec: i64::from(passed.subsec_nanos()),
     }
 }
+
+/// Makes the entries of a new row in all indexes of its table.
+///
+/// # Safety
+/// The row was inserted; the indexes are open.
+pub unsafe fn insert_index_entries(
+    result: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    estate: *mut pg_sys::EState,
+) {
+    let (conflict, arbiters) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the caller's promise.
+    unsafe {
+        pg_sys::ExecInsertIndexTuples(result, slot, estate, false, false, conflict, arbiters);
+    }
+}

@@ -323,3 +323,12 @@ pub const fn option(
 ) -> pg_sys::relopt_parse_elt {
     pg_sys::relopt_parse_elt { optname: name.as_ptr(), opttype, offset, isset_offset: 0 }
 }
+
+/// Runs a query that was started to its end.
+///
+/// # Safety
+/// A query that was started.
+pub unsafe fn run_query(query: *mut QueryDesc) {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::ExecutorRun(query, pg_sys::ScanDirection::ForwardScanDirection, 0) }
+}

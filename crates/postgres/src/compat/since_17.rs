@@ -373,30 +373,19 @@ pub const fn snapshots_become_too_old() -> bool {
     false
 }
 
-/// Plans a query, and shows what EXPLAIN says of it, as the server does where it has no hook.
-///
-/// # Safety
-/// As the server calls that hook. An ERROR jumps past the caller, which guards.
-pub unsafe fn explain_one_query(
-    query: *mut pg_sys::Query,
-    options: c_int,
-    into: *mut pg_sys::IntoClause,
-    es: *mut pg_sys::ExplainState,
-    text: *const c_char,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-) {
-    unsafe extern "C-unwind" {
-        fn standard_ExplainOneQuery(
-            query: *mut pg_sys::Query,
-            options: c_int,
-            into: *mut pg_sys::IntoClause,
-            es: *mut pg_sys::ExplainState,
-            text: *const c_char,
-            params: pg_sys::ParamListInfo,
-            environment: *mut pg_sys::QueryEnvironment,
-        );
-    }
-    // SAFETY: a call into the server with what it gave.
-    unsafe { standard_ExplainOneQuery(query, options, into, es, text, params, environment) }
+unsafe extern "C-unwind" {
+    /// Plans a query, and shows what EXPLAIN says of it, as the server does where it has no hook.
+    ///
+    /// # Safety
+    /// As the server calls that hook. An ERROR jumps past the caller, which guards.
+    #[link_name = "standard_ExplainOneQuery"]
+    pub fn explain_one_query(
+        query: *mut pg_sys::Query,
+        options: c_int,
+        into: *mut pg_sys::IntoClause,
+        es: *mut pg_sys::ExplainState,
+        text: *const c_char,
+        params: pg_sys::ParamListInfo,
+        environment: *mut pg_sys::QueryEnvironment,
+    );
 }

@@ -19,4 +19,4 @@ pub use arena::Arena;
 pub use from_datum::ColumnWriter;
 pub use missing::missing_value;
 pub use to_datum::{ColumnReader, single_datum};
-pub use type_map::{ColumnType, Shape};
+pub use type_map::{ColumnType, Shape, is_plain};

@@ -105,6 +105,30 @@ impl ColumnType {
     }
 }
 
+/// Whether vectors hold a type's values in a form of their own, which is checked when it is decoded. Values
+/// of other types are bytes that the server trusts.
+pub const fn is_plain(type_oid: Oid) -> bool {
+    matches!(
+        type_oid,
+        pg_sys::BOOLOID
+            | pg_sys::INT2OID
+            | pg_sys::INT4OID
+            | pg_sys::INT8OID
+            | pg_sys::FLOAT4OID
+            | pg_sys::FLOAT8OID
+            | pg_sys::NUMERICOID
+            | pg_sys::TEXTOID
+            | pg_sys::VARCHAROID
+            | pg_sys::BPCHAROID
+            | pg_sys::BYTEAOID
+            | pg_sys::UUIDOID
+            | pg_sys::DATEOID
+            | pg_sys::TIMEOID
+            | pg_sys::TIMESTAMPOID
+            | pg_sys::TIMESTAMPTZOID
+    )
+}
+
 fn shape_of(attribute: &pg_sys::FormData_pg_attribute, type_oid: Oid) -> Shape {
     match attribute.attlen {
         -1 => Shape::Varlena {

@@ -4,6 +4,8 @@
 //! raise do not return. The ERROR unwinds as a Rust panic, which the callback's guard turns back into a
 //! server error.
 
+use std::sync::OnceLock;
+
 use pgrx::PgLogLevel;
 use pgrx::pg_sys;
 pub use pgrx::pg_sys::errcodes::PgSqlErrorCode;
@@ -59,6 +61,14 @@ pub fn internal(message: impl Into<String>) -> ! {
     raise(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message, "", "")
 }
 
+/// Tells the file that a foreign table of ours has.
+static FILE_OF: OnceLock<fn(pg_sys::Oid) -> String> = OnceLock::new();
+
+/// Notes who knows the files of foreign tables, so that ERRORs can name them.
+pub fn register_files(file_of: fn(pg_sys::Oid) -> String) {
+    let _ = FILE_OF.set(file_of);
+}
+
 /// Raises the ERROR for stored bytes that break the format. It names the relation and, if known, the stripe
 /// by its first row number.
 #[track_caller]
@@ -67,12 +77,12 @@ pub fn corrupt(rel: Open, first_row: Option<u64>, detail: &str) -> ! {
         Some(row) => format!("stripe starting at row {row} of table {}", rel.quoted_name()),
         None => format!("table {}", rel.quoted_name()),
     };
-    raise(
-        PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-        format!("invalid data in {place}"),
-        detail,
-        "Restore the table from a backup or a standby; VACUUM does not repair it.",
-    )
+    let (code, message) = (PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, format!("invalid data in {place}"));
+    if let Some(name) = FILE_OF.get().filter(|_| rel.kind() == pg_sys::RELKIND_FOREIGN_TABLE) {
+        let detail = format!("{detail} Its file is \"{}\".", name(rel.oid()));
+        raise(code, message, &detail, "Restore the file from a backup, or DROP the foreign table.")
+    }
+    raise(code, message, detail, "Restore the table from a backup or a standby; VACUUM does not repair it.")
 }
 
 /// Raises the server's ERROR for an error of the pure crates about a stripe of `rel`. A corrupt column is

@@ -4,9 +4,9 @@
 //! - errors: `error` raises them, `full_errors` and `subtransaction` let them pass or catch them,
 //!   `backtraces` keeps messages short, `critical` makes them a PANIC
 //! - calling the server: `heap_am` calls heap's callbacks, `unguarded` and `guarded_run` call without pgrx's
-//!   guard, `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
-//! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
-//!   `table_counts` (statistics), `identity` (users)
+//!   guard, `fmgr` is for SQL functions, `hooks`, `utility_hook` and `nesting` for hooks
+//! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `encoding`, `tree`
+//!   (expressions), `table_counts` (statistics), `identity` (users)
 //! - what the server does for us: `server_locks`, `give_way`, `predicate_locks`, `catalogs`, `relation_file`,
 //!   `wal`, `generic_wal`, `heap_rewrite`, `partition_pruning`, `replication_slots`, `server_statistics`,
 //!   `timeouts`
@@ -19,8 +19,10 @@ pub mod backtraces;
 pub mod buffer;
 pub mod catalogs;
 pub mod collation;
+pub mod counted_file;
 pub mod critical;
 pub mod custom_node;
+pub mod encoding;
 pub mod error;
 pub mod fmgr;
 pub mod full_errors;
@@ -54,5 +56,6 @@ pub mod test_stop;
 pub mod timeouts;
 pub mod tree;
 pub mod unguarded;
+pub mod utility_hook;
 pub mod wal;
 pub mod worker;

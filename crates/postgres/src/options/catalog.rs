@@ -136,7 +136,7 @@ unsafe fn elements(tuple: HeapTuple) -> Vec<Datum> {
 ///
 /// # Safety
 /// An array of texts.
-unsafe fn elements_of(array: Datum) -> Vec<Datum> {
+pub(super) unsafe fn elements_of(array: Datum) -> Vec<Datum> {
     let array = pg_sys::pg_detoast_datum_copy(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
     let mut values: *mut Datum = std::ptr::null_mut();
     let mut count = 0;

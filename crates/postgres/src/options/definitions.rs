@@ -152,15 +152,22 @@ impl OptionId {
 
     /// Which values it takes, for messages.
     pub fn allowed(self) -> String {
-        match self.definition().kind {
-            Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
-            Kind::Choice(words) => words.join(", "),
-            Kind::Boolean => "true, false".into(),
-            Kind::Columns => {
+        self.definition().kind.allowed()
+    }
+}
+
+impl Kind {
+    /// Which values these are, for messages.
+    pub fn allowed(self) -> String {
+        match self {
+            Self::Integer { min, max } => format!("an integer from {min} to {max}"),
+            Self::Choice(words) => words.join(", "),
+            Self::Boolean => "true, false".into(),
+            Self::Columns => {
                 "columns of the table, each with [ASC | DESC] [NULLS FIRST | NULLS LAST], commas between them"
                     .into()
             }
-            Kind::Column => "the name of a column".into(),
+            Self::Column => "the name of a column".into(),
         }
     }
 }

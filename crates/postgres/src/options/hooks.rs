@@ -1,6 +1,7 @@
 //! The two server hooks of the options: utility statements, and access to objects.
 //!
-//! The next hook is called as plain C (see `host::unguarded`), while nothing on our stack has a destructor.
+//! The next object access hook is called as plain C (see `host::unguarded`), while nothing on our stack has a
+//! destructor.
 
 use super::brin;
 use super::columns;
@@ -8,9 +9,10 @@ use super::frames::{self, Frame};
 use super::{alter, create};
 use crate::host::hooks::Chain;
 use crate::host::tree::Node;
-use crate::host::unguarded::{self, guarded};
+use crate::host::unguarded::guarded;
+use crate::host::utility_hook::{self, Call, UtilityHook};
 use pgrx::pg_sys::{self, NodeTag, Oid};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 static NEXT_UTILITY: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 static NEXT_ACCESS: Chain<pg_sys::object_access_hook_type> = Chain::new();
 
@@ -19,34 +21,36 @@ static NEXT_ACCESS: Chain<pg_sys::object_access_hook_type> = Chain::new();
 /// # Safety
 /// Call it from `_PG_init`.
 pub unsafe fn register() {
-    NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
+    NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, utility_hook::hook::<Hook>());
     NEXT_ACCESS.put_in_front(&raw mut pg_sys::object_access_hook, Some(object_access));
 }
 
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn utility(
-    plan: *mut pg_sys::PlannedStmt,
-    source: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    parameters: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    destination: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    let (depth, plan) = guarded(|| before(plan));
-    let next = NEXT_UTILITY.next().unwrap_or(unguarded::standard_ProcessUtility);
-    next(plan, source, read_only_tree, context, parameters, environment, destination, completion);
-    guarded(|| after(depth));
+struct Hook;
+
+impl UtilityHook for Hook {
+    /// The depth of the statement's frame.
+    type Kept = usize;
+
+    unsafe fn before(call: Call) -> (*mut pg_sys::PlannedStmt, usize) {
+        guarded(|| before(call.statement))
+    }
+
+    fn next() -> pg_sys::ProcessUtility_hook_type {
+        NEXT_UTILITY.next()
+    }
+
+    unsafe fn after(_call: Call, depth: usize) {
+        guarded(|| after(depth));
+    }
 }
 
-/// Pushes a frame for a statement; its depth, and the statement to run instead.
+/// Pushes a frame for a statement: the statement to run instead, and the frame's depth.
 ///
 /// # Safety
 /// A utility statement as the server hands it to a hook.
-unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (usize, *mut pg_sys::PlannedStmt) {
+unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (*mut pg_sys::PlannedStmt, usize) {
     let Some(statement) = Node::new((*plan).utilityStmt) else {
-        return (frames::push(Frame::Other), plan);
+        return (plan, frames::push(Frame::Other));
     };
     let (frame, plan) = match statement.tag() {
         NodeTag::T_CreateStmt | NodeTag::T_CreateTableAsStmt | NodeTag::T_ExplainStmt => create::before(plan),
@@ -60,10 +64,10 @@ unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (usize, *mut pg_sys::Planned
             (Frame::Other, plan)
         }
         // COMMIT and similar statements may run where no subtransaction id can be asked for.
-        NodeTag::T_TransactionStmt => return (usize::MAX, plan),
+        NodeTag::T_TransactionStmt => return (plan, usize::MAX),
         _ => (Frame::Other, plan),
     };
-    (frames::push(frame), plan)
+    (plan, frames::push(frame))
 }
 
 /// Takes a statement's frame back, and does what it left to do.

@@ -15,6 +15,7 @@ pub mod catalog;
 mod columns;
 mod create;
 pub mod definitions;
+pub mod foreign;
 mod frames;
 mod functions;
 mod hidden;
@@ -115,7 +116,14 @@ pub fn table_options(rel: Open) -> TableOptions {
 /// # Safety
 /// Inside a transaction.
 pub unsafe fn options_of(table: Oid) -> TableOptions {
-    let layout = access_method::of_table(table).map_or(Layout::Columns, AccessMethod::layout);
+    let found = access_method::method_and_kind(table);
+    if found.is_some_and(|(_, kind)| kind == pg_sys::RELKIND_FOREIGN_TABLE) {
+        return foreign::table_options(table);
+    }
+    let layout = found
+        .filter(|&(_, kind)| access_method::has_rows(kind))
+        .and_then(|(method, _)| access_method::of_method(method))
+        .map_or(Layout::Columns, AccessMethod::layout);
     let settings = catalog::read(table);
     let integer = |option: OptionId, default: i32| {
         settings.get(option).and_then(definitions::integer).unwrap_or(default)

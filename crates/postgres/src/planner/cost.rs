@@ -85,6 +85,24 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// Of files of others. Their wrapper has said how many rows and pages they have.
+    ///
+    /// # Safety
+    /// The planner's struct.
+    pub unsafe fn of_groups(rel: *mut pg_sys::RelOptInfo) -> Self {
+        // SAFETY: the caller's promise.
+        let (rows, pages) = unsafe { ((*rel).tuples.max(0.0), f64::from((*rel).pages)) };
+        Self {
+            rows,
+            stripes: (rows / ROWS_OF_GROUP).ceil(),
+            pages,
+            heap_pages: 0.0,
+            checked_rows: 0.0,
+            layout: Layout::Columns,
+            outline: None,
+        }
+    }
+
     /// Of a heap table of which columnstore indexes have copies of some blocks.
     ///
     /// # Safety
@@ -106,6 +124,8 @@ impl<'a> Stored<'a> {
     }
 }
 
+/// Rows of a row group, as most writers have it.
+const ROWS_OF_GROUP: f64 = 122_880.0;
 /// Heap blocks of a copy in a columnstore index.
 const BLOCKS_OF_COPY: f64 = 2048.0;
 

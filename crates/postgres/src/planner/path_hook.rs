@@ -1,5 +1,7 @@
 //! The path hook: offers the scan node for each base relation, partition or inheritance child that is a table
-//! of ours.
+//! of ours or a foreign table over a column file.
+//!
+//! Such a foreign table has no other path, so its node is offered with `enable_scan` off as well.
 //!
 //! The server's planner calls it after it has built a relation's paths. The node replaces the sequential
 //! scan, serial or parallel, which is taken off the list. Index and TID paths stay and compete by cost.
@@ -19,10 +21,12 @@ use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{columnstore_path, cost, index_paths, offered, plan, whole_keys};
+use crate::fdw;
 use crate::host::full_errors;
 use crate::host::hooks::Chain;
 use crate::host::relation::{Open, has_attribute, with_table};
 use crate::options;
+use crate::options::foreign::{self, Wrapper};
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::directory::outline;
 
@@ -55,10 +59,55 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
                 // The previous hook is C code that may raise an ERROR.
                 pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, rel, rti, rte));
             }
-            if ENABLE_SCAN.get() && is_candidate(rel, rte) {
+            if let Some(wrapper) = wrapper_of(rel, rte) {
+                offer_file(root, rel, (*rte).relid, wrapper);
+            } else if ENABLE_SCAN.get() && is_candidate(rel, rte) {
                 offer(root, rel, rte);
             }
         })
+    }
+}
+
+/// The wrapper of ours that a relation is a foreign table of: then only our node can read it.
+///
+/// # Safety
+/// The planner's own structs.
+unsafe fn wrapper_of(rel: *mut pg_sys::RelOptInfo, rte: *mut pg_sys::RangeTblEntry) -> Option<Wrapper> {
+    // SAFETY: the planner's own structs; a foreign table has its wrapper's routine.
+    unsafe {
+        let is_read = (*rte).rtekind == pg_sys::RTEKind::RTE_RELATION
+            && !(*rte).inh
+            && (*rte).relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE
+            && !pg_sys::is_dummy_rel(rel);
+        if is_read { foreign::wrapper_by((*rel).fdwroutine) } else { None }
+    }
+}
+
+/// Offers the scan of a file.
+///
+/// # Safety
+/// The planner's own structs, of a base relation.
+unsafe fn offer_file(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    table: pg_sys::Oid,
+    wrapper: Wrapper,
+) {
+    // SAFETY: the planner holds a lock already; the relation stays open while it is looked at.
+    unsafe {
+        let outline = (wrapper == Wrapper::ColumnFile).then(|| fdw::outline(table)).flatten();
+        whole_keys::note(root, rel);
+        let estimate = with_table(table, pg_sys::NoLock, |table| {
+            let stored = match outline.as_deref() {
+                None => cost::Stored::of_groups(rel),
+                outline => cost::Stored::of_table(rel, table, outline),
+            };
+            cost::estimate(root, rel, table.as_ptr(), &stored, attributes(rel))
+        });
+        let path = new_path(root, rel);
+        cost::price(path, &estimate, 0);
+        offered::note((*rel).tuples, (*path).path.total_cost);
+        pg_sys::add_path(rel, path.cast());
     }
 }
 

@@ -10,14 +10,17 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::clauses;
+use super::stripes::Stripes;
 use super::table::{Copies, TableScan};
 use crate::columnstore::cover::Counts;
 use crate::compat;
 use crate::host::relation::Open;
+use crate::options::foreign::{self, Wrapper};
 use crate::planner::plan::reason_noted;
+use crate::storage::column_file::named;
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
-use stripe::scan::Tally;
+use stripe::scan::{StripeScan, Tally};
 
 /// What a reader of vectors counted beside.
 pub struct Beside<'a> {
@@ -44,6 +47,10 @@ pub unsafe fn explain(
         if let Some(copies) = &scan.copies {
             show_copies(copies, es);
         }
+        let wrapper = foreign::wrapper_of(Open::of(scan.rel));
+        if let Some(wrapper) = wrapper {
+            show_files(scan, wrapper, es);
+        }
         let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Chunk Filter", native);
         // The scan also evaluates conditions of the vectorised plan above.
@@ -54,7 +61,7 @@ pub unsafe fn explain(
         let pruning = scan.clauses.iter().filter(|clause| !clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Prune", pruning);
         if (*es).analyze {
-            show_counters(scan, beside, es);
+            show_counters(scan, beside, wrapper == Some(Wrapper::Parquet), es);
         } else if (*es).costs {
             show_estimate(scan, es);
         }
@@ -107,8 +114,11 @@ unsafe fn show_conditions(
 
 /// How many stripes the constants in the conditions would leave now.
 unsafe fn show_estimate(scan: &TableScan, es: *mut pg_sys::ExplainState) {
-    // Which copies there are is known when the scan starts.
-    if scan.copies.is_some() {
+    // SAFETY: the relation is open.
+    let rel = unsafe { Open::of(scan.rel) };
+    // Which copies there are is known when the scan starts, and which row groups.
+    let wrapper = foreign::wrapper_of(rel);
+    if scan.copies.is_some() || wrapper == Some(Wrapper::Parquet) {
         return;
     }
     let predicates = clauses::known_now(&scan.clauses);
@@ -117,8 +127,12 @@ unsafe fn show_estimate(scan: &TableScan, es: *mut pg_sys::ExplainState) {
     }
     // SAFETY: the relation is open and the snapshot the statement's.
     unsafe {
-        let stripes = metapage::storage_id(Open::of(scan.rel))
-            .map_or_else(Vec::new, |storage_id| entries::visible(storage_id, scan.snapshot));
+        let storage_id = match wrapper {
+            Some(_) => named::storage_id(rel.oid()),
+            None => metapage::storage_id(rel),
+        };
+        let stripes =
+            storage_id.map_or_else(Vec::new, |storage_id| entries::visible(storage_id, scan.snapshot));
         // A summary that cannot be read is for the execution to report.
         let left = stripes.iter().filter(|&entry| entry.may_match(predicates.iter()).unwrap_or(true)).count();
         let (left, all) = (left as u64, stripes.len() as u64);
@@ -131,18 +145,29 @@ unsafe fn show_estimate(scan: &TableScan, es: *mut pg_sys::ExplainState) {
     }
 }
 
-unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut pg_sys::ExplainState) {
+/// `of_groups`: what is counted as stripes are row groups.
+unsafe fn show_counters(
+    scan: &TableScan,
+    beside: Option<&Beside<'_>>,
+    of_groups: bool,
+    es: *mut pg_sys::ExplainState,
+) {
+    let labels = match of_groups {
+        false => [c"Stripes", c"Stripes Read", c"Stripes Pruned", c"Stripes Skipped by Sort"],
+        true => [c"Row Groups", c"Row Groups Read", c"Row Groups Pruned", c"Row Groups Skipped by Sort"],
+    };
+    let [together, read, pruned, skipped] = labels;
     // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
         let mut counters = scan.counters;
         counters.bytes_decoded += beside.map_or(0, |beside| beside.tally.bytes_decoded());
         if (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
-            integer(es, c"Stripes Read", None, counters.stripes_read);
-            integer(es, c"Stripes Pruned", None, counters.stripes_pruned);
+            integer(es, read, None, counters.stripes_read);
+            integer(es, pruned, None, counters.stripes_pruned);
             integer(es, c"Chunks Read", None, counters.chunks_read);
             integer(es, c"Chunks Pruned", None, counters.chunks_pruned);
             if beside.is_some_and(|beside| beside.is_ranked) {
-                integer(es, c"Stripes Skipped by Sort", None, counters.stripes_skipped);
+                integer(es, skipped, None, counters.stripes_skipped);
                 integer(es, c"Chunks Skipped by Sort", None, counters.chunks_skipped);
             }
             integer(es, scan.hot_label(), None, scan.hot_rows);
@@ -153,10 +178,11 @@ unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut 
             return;
         }
         let pair = |read: u64, pruned: u64| format!("read {read}, pruned {pruned}");
-        text(es, c"Stripes", &pair(counters.stripes_read, counters.stripes_pruned));
+        text(es, together, &pair(counters.stripes_read, counters.stripes_pruned));
         text(es, c"Chunks", &pair(counters.chunks_read, counters.chunks_pruned));
         if counters.stripes_skipped + counters.chunks_skipped > 0 {
-            let skipped = format!("stripes {}, chunks {}", counters.stripes_skipped, counters.chunks_skipped);
+            let what = together.to_string_lossy().to_lowercase();
+            let skipped = format!("{what} {}, chunks {}", counters.stripes_skipped, counters.chunks_skipped);
             text(es, c"Skipped by Sort", &skipped);
         }
         if scan.hot_rows > 0 {
@@ -168,6 +194,33 @@ unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut 
         }
         let bytes = format!("read {}, decoded {}", size(counters.bytes_read), size(counters.bytes_decoded));
         text(es, c"Bytes", &bytes);
+    }
+}
+
+/// The files of a foreign table. Those of column files are told in the words of cstore_fdw.
+unsafe fn show_files(scan: &TableScan, wrapper: Wrapper, es: *mut pg_sys::ExplainState) {
+    // SAFETY: EXPLAIN's own structs; the relation is open.
+    unsafe {
+        let table = (*scan.rel).rd_id;
+        match wrapper {
+            Wrapper::ColumnFile => {
+                let path = foreign::file_of(table);
+                text(es, c"CStore File", &path.display().to_string());
+                if (*es).costs {
+                    let length = std::fs::metadata(path).map_or(0, |found| found.len());
+                    integer(es, c"CStore File Size", Some(c"B"), length);
+                }
+            }
+            Wrapper::Parquet => {
+                let names = foreign::files_of(table);
+                let names: Vec<_> = names.iter().map(|path| path.display().to_string()).collect();
+                text(es, c"Parquet File", &names.join(", "));
+                // Which files these are is known when the scan starts.
+                if let Some(Stripes::Groups(groups)) = scan.stripes.as_ref().map(StripeScan::store) {
+                    integer(es, c"Files", None, groups.files() as u64);
+                }
+            }
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use vector::{Selection, Values};
 use super::clauses::Clause;
 use super::datums::{self, Fill, RowCheck, Step};
 use super::table::{Column, TableScan};
-use crate::convert::missing_value;
 
 /// What a reader does with the rows of a batch.
 pub struct Use<'a> {
@@ -47,8 +46,7 @@ impl TableScan {
             match origin {
                 ColumnOrigin::Unwanted => continue,
                 ColumnOrigin::Missing => {
-                    // SAFETY: the row type lives as long as the open relation.
-                    let (value, null) = unsafe { missing_value((*self.rel).rd_att, column.index) };
+                    let (value, null) = column.missing;
                     data.resize(count);
                     data.values.fill(value);
                     data.nulls.fill(null);

@@ -5,7 +5,9 @@
 //! node is created.
 //!
 //! - `table`: what both have, read off the plan; `clauses`: its conditions, as predicates that are known now
-//! - `store`: the table's own stripes as the engine's scan sees them; `hot`: rows in heap pages
+//! - `stripes`: what the engine's scan reads: `store`, the table's own stripes, `groups`, the row groups of
+//!   Parquet files, or `others`, the stripes of a column file that the table did not write; `last`: the one
+//!   opened last; `hot`: rows in heap pages
 //! - `datums`, `fill_batch`: vectors of a chunk as Datums
 //! - `explain`: what EXPLAIN says of either; `session_counts`: what a session has read of rowcompress tables
 
@@ -13,10 +15,14 @@ mod clauses;
 mod datums;
 mod explain;
 mod fill_batch;
+mod groups;
 mod hot;
+mod last;
+mod others;
 mod rows;
 mod session_counts;
 mod store;
+mod stripes;
 mod table;
 pub mod vectors;
 

@@ -1,5 +1,5 @@
-//! Stripes on pages as a store that the engine's scan reads (`stripe::scan::Store`): a table's own, those of
-//! its columnstore index, or those of several indexes side by side.
+//! Stripes of a table that the engine's scan reads (`stripe::scan::Store`): its own, those of its columnstore
+//! index or of several side by side, or those of a column file.
 //!
 //! Made at the first row by `table`, from one look at the directory. Invariant: the relation stays open and
 //! the snapshot registered for as long as the store is used.
@@ -8,24 +8,27 @@ use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use encodings::BlockCodecs;
 use pgrx::pg_sys::{self, Relation};
-use stripe::scan::{Located, RowsOut, Store, StripeInfo};
-use stripe::{StripeBytes, StripeReader};
+use stripe::StripeBytes;
+use stripe::scan::{Located, RowsOut, StripeInfo};
 use vector::{Error, Result};
 
 use crate::columnstore::checked::{self, Checked};
+use crate::convert::ColumnType;
 use crate::host::error;
 use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::column_file::open::{self, TableFile};
 use crate::storage::directory::StripeEntry;
-use crate::storage::file::codecs::ServerCodecs;
 use crate::storage::read::pages_ahead::PagesAhead;
 use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
+use crate::table_am::read::cold_rows;
 
 /// Which rows of stripes a scan must not see.
 pub enum Out {
+    /// None.
+    None,
     /// Those that are dead to the snapshot.
     Dead(Tombstones),
     /// Those of copies that are not to be read there.
@@ -43,13 +46,25 @@ pub enum Out {
 pub struct Part {
     /// Whose pages they are on: the table, or its index.
     rel: Relation,
+    /// The file that they are in instead, and the types that the table has.
+    file: Option<(TableFile, Vec<ColumnType>)>,
     entries: Vec<StripeEntry>,
 }
 
 impl Part {
     /// These stripes of a relation.
     pub const fn new(rel: Relation, entries: Vec<StripeEntry>) -> Self {
-        Self { rel, entries }
+        Self { rel, file: None, entries }
+    }
+
+    /// These stripes of the file of a foreign table.
+    ///
+    /// # Safety
+    /// The relation is open.
+    pub unsafe fn in_file(rel: Relation, file: TableFile, entries: Vec<StripeEntry>) -> Self {
+        // SAFETY: the caller's promise.
+        let kinds = unsafe { ColumnType::of_all((*rel).rd_att) };
+        Self { rel, file: Some((file, kinds)), entries }
     }
 
     fn entry(&self, at: usize) -> Result<&StripeEntry> {
@@ -146,6 +161,8 @@ impl OwnStripes {
 pub enum Bytes<'a> {
     /// Of one.
     One(Pages<'a>),
+    /// In a column file.
+    File(open::Bytes),
     /// Of several, with the first byte of each among those of the whole.
     Beside(Vec<(u64, Pages<'a>)>),
 }
@@ -154,6 +171,7 @@ impl StripeBytes for Bytes<'_> {
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let parts = match self {
             Self::One(pages) => return pages.read(range, out),
+            Self::File(bytes) => return bytes.read(range, out),
             Self::Beside(parts) => parts,
         };
         let part = parts.iter().rev().find(|(start, _)| *start <= range.start);
@@ -162,11 +180,9 @@ impl StripeBytes for Bytes<'_> {
     }
 }
 
-impl Store for OwnStripes {
-    type Stripe = Rc<StripeHandle>;
-    type Bytes<'a> = Bytes<'a>;
-
-    fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
+/// As `stripe::scan::Store`.
+impl OwnStripes {
+    pub(super) fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
         let entry = self.parts.first()?.entries.get(at)?;
         let StripeEntry { first_row, row_count, footer_offset, footer_length, .. } = *entry;
         let footer = footer_offset..footer_offset.saturating_add(footer_length.into());
@@ -174,8 +190,13 @@ impl Store for OwnStripes {
         Some(StripeInfo { first_row, row_count, summary, footer })
     }
 
-    fn open(&self, at: usize) -> Result<Rc<StripeHandle>> {
+    pub(super) fn open(&self, at: usize) -> Result<Rc<StripeHandle>> {
         if let [part] = self.parts.as_slice() {
+            if let Some((file, kinds)) = &part.file {
+                let open = stripe_on_pages::open_in_file(file, part.entry(at)?)?;
+                cold_rows::all_fit(kinds, &open.reader)?;
+                return Ok(open);
+            }
             // SAFETY: the promise of `new`.
             return stripe_on_pages::open(unsafe { Open::of(part.rel) }, part.entry(at)?);
         }
@@ -188,12 +209,11 @@ impl Store for OwnStripes {
         Ok(Rc::clone(kept.get_or_init(|| open)))
     }
 
-    fn reader(stripe: &Rc<StripeHandle>) -> &StripeReader {
-        &stripe.reader
-    }
-
-    fn bytes(&self, at: usize) -> Result<Bytes<'_>> {
+    pub(super) fn bytes(&self, at: usize) -> Result<Bytes<'_>> {
         if let [part] = self.parts.as_slice() {
+            if let Some((file, _)) = &part.file {
+                return Ok(Bytes::File(file.stripe(part.entry(at)?)?));
+            }
             // SAFETY: the promise of `new`.
             return Ok(Bytes::One(Pages::new(unsafe { Open::of(part.rel) }, part.entry(at)?)));
         }
@@ -201,8 +221,9 @@ impl Store for OwnStripes {
         Ok(Bytes::Beside(parts.collect()))
     }
 
-    fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
+    pub(super) fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
         match &mut *self.out.borrow_mut() {
+            Out::None => {}
             Out::Dead(dead) => dead.among(rows).iter().for_each(|&row| out.row(row)),
             Out::OfCopies { elsewhere, checked, roots } => {
                 let first = elsewhere.partition_point(|range| range.end <= rows.start);
@@ -214,26 +235,26 @@ impl Store for OwnStripes {
         }
     }
 
-    fn codecs(&self) -> &'static dyn BlockCodecs {
-        &ServerCodecs
-    }
-
-    fn number(&self) -> u32 {
+    pub(super) fn number(&self) -> u32 {
         // SAFETY: the promise of `new`.
         self.parts.first().map_or(0, |part| unsafe { (*part.rel).rd_id.to_u32() })
     }
 
-    fn pause(&self) {
+    pub(super) fn pause(&self) {
         pgrx::check_for_interrupts!();
         // SAFETY: a statement that changes rows may be what reads; no content lock is held.
         unsafe { delete_bitmap::yield_to_waiters() }
     }
 
-    fn reach(&self) -> u64 {
-        self.ahead.reach()
+    pub(super) fn reach(&self) -> u64 {
+        match self.parts.first() {
+            // Reading ahead is the operating system's business there.
+            Some(Part { file: Some(_), .. }) => 0,
+            _ => self.ahead.reach(),
+        }
     }
 
-    fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {
+    pub(super) fn read_ahead(&self, at: usize, ranges: &[Range<u64>]) -> u64 {
         let mut named = 0;
         for (number, (rel, entry, start)) in self.at(at).into_iter().flatten().enumerate() {
             let own = part_of(ranges, start..start.saturating_add(entry.byte_length));
@@ -243,12 +264,12 @@ impl Store for OwnStripes {
         named
     }
 
-    fn await_ahead(&self, number: u64) {
+    pub(super) fn await_ahead(&self, number: u64) {
         // SAFETY: the promise of `new`.
         unsafe { self.ahead.wait_for(number) }
     }
 
-    fn stop_ahead(&self) {
+    pub(super) fn stop_ahead(&self) {
         // SAFETY: the promise of `new`; the scan calls it between two rows.
         unsafe { self.ahead.stop() }
     }

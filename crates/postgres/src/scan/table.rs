@@ -13,9 +13,12 @@ use vector::LogicalType;
 
 use super::clauses::{self, Clause};
 use super::datums::{Batch, ColumnData, Step};
+use super::groups::Groups;
 use super::hot::Hot;
+use super::others::Others;
 use super::session_counts;
 use super::store::{Out, OwnStripes, Part};
+use super::stripes::Stripes;
 use crate::columnstore;
 use crate::columnstore::checked::Checked;
 use crate::columnstore::cover::{self, Counts};
@@ -23,7 +26,10 @@ use crate::compat;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
 use crate::host::relation::{Open, has_attribute};
+use crate::options::foreign::{self, Wrapper};
 use crate::planner::plan;
+use crate::storage::column_file::open::Rows;
+use crate::storage::{column_file, directory};
 use crate::table_am::read::own_writes;
 
 /// A column that the query looks at.
@@ -34,6 +40,8 @@ pub struct Column {
     pub in_rows: bool,
     /// Conditions checked row by row look at it.
     pub in_checks: bool,
+    /// What rows have that are older than the column: value and NULL flag.
+    pub missing: (pg_sys::Datum, bool),
     /// What a stripe must say it holds for native conditions to apply.
     pub logical: LogicalType,
     /// Turns vectors into Datums.
@@ -67,7 +75,7 @@ pub struct TableScan {
     /// Conditions for hot rows: those of `clauses`, to which `RowScan` adds what it checks row by row.
     pub hot_steps: Vec<Step>,
     /// The scan of stripes, once open.
-    pub stripes: Option<StripeScan<OwnStripes>>,
+    pub stripes: Option<StripeScan<Stripes>>,
     /// The scan of heap pages, once open.
     pub hot: Option<Hot>,
     /// Rows of a chunk as Datums.
@@ -204,11 +212,11 @@ impl TableScan {
         unsafe {
             let state = (*self.custom).ss.ps.state;
             clauses::resolve_all(&mut self.clauses, self.econtext);
-            if self.hot.is_none() {
+            if self.stripes.is_none() {
                 let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
                 let (hot, stripes) = self.open(shared);
                 pg_sys::MemoryContextSwitchTo(previous);
-                self.hot = Some(hot);
+                self.hot = hot;
                 self.stripes = Some(StripeScan::new(stripes));
             }
             let column = |column: &Column| ScanColumn {
@@ -229,16 +237,34 @@ impl TableScan {
     }
 
     /// Opens what the rows come from. The current memory lives as long as the query.
-    unsafe fn open(&mut self, shared: ParallelTableScanDesc) -> (Hot, OwnStripes) {
+    unsafe fn open(&mut self, shared: ParallelTableScanDesc) -> (Option<Hot>, Stripes) {
         // SAFETY: the caller's promise, that of `start`.
         unsafe {
             let memory = pg_sys::CurrentMemoryContext;
             let stripes = |parts, out| {
-                OwnStripes::new(parts, out, memory).unwrap_or_else(|problem| self.raise(problem))
+                let own = OwnStripes::new(parts, out, memory);
+                Stripes::Own(Box::new(own.unwrap_or_else(|problem| self.raise(problem))))
             };
+            match foreign::wrapper_of(Open::of(self.rel)) {
+                Some(Wrapper::ColumnFile) => {
+                    let parts = match column_file::open::of(Open::of(self.rel)) {
+                        None => Vec::new(),
+                        Some(Rows::Own(file)) => {
+                            let entries = directory::visible(file.owner.storage_id, self.snapshot);
+                            vec![Part::in_file(self.rel, file, entries)]
+                        }
+                        Some(Rows::Others(file)) => {
+                            return (None, Stripes::Others(Others::of(self.rel, file)));
+                        }
+                    };
+                    return (None, stripes(parts, Out::None));
+                }
+                Some(Wrapper::Parquet) => return (None, Stripes::Groups(Groups::of(self.rel))),
+                None => {}
+            }
             let Some(copies) = &self.copies else {
                 let (hot, entries, dead) = Hot::open(self.rel, self.snapshot, shared);
-                return (hot, stripes(vec![Part::new(self.rel, entries)], Out::Dead(dead)));
+                return (Some(hot), stripes(vec![Part::new(self.rel, entries)], Out::Dead(dead)));
             };
             let uses_copies = cover::may_use_copies(self.snapshot);
             let indexes: Vec<Open> = copies.indexes.iter().map(|&(index, _)| Open::of(index)).collect();
@@ -251,7 +277,7 @@ impl TableScan {
             if let Some(copies) = &mut self.copies {
                 copies.counts = cover.counts;
             }
-            (Hot::over(self.rel, self.snapshot, cover.loose), stripes)
+            (Some(Hot::over(self.rel, self.snapshot, cover.loose)), stripes)
         }
     }
 
@@ -402,6 +428,7 @@ unsafe fn columns_of(rel: Relation, mentioned: &Mentioned) -> Vec<Column> {
                 index,
                 in_rows,
                 in_checks,
+                missing: column_file::missing::value(Open::of(rel), index),
                 logical: kind.logical,
                 reader: ColumnReader::new(kind),
                 data: ColumnData::default(),

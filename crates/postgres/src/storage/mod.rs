@@ -7,6 +7,9 @@
 //! | `file` | the pages of the relation's file: metapage, runs of stripe pages, TIDs of cold rows |
 //! | `catalog` | reading and writing the side tables `engine.*`, whichever they are |
 //! | `directory` | `engine.stripe`: which stripes exist, and for whom |
+//! | `open_files` | files of others that are open |
+//! | `column_file` | stripes of foreign tables, in files of their own |
+//! | `parquet_file` | Parquet files that foreign tables read |
 //! | `published`, `decoding` | which tables logical replication reads, so that their rows stay hot |
 //! | `space` | where a new run is put; pages given back, file cut off |
 //! | `change` | locks on and changes of cold rows: stripe lock, proxies, bulk deletions, moves |
@@ -18,10 +21,13 @@
 
 pub mod catalog;
 pub mod change;
+pub mod column_file;
 pub mod decoding;
 pub mod directory;
 pub mod encoding;
 pub mod file;
+pub mod open_files;
+pub mod parquet_file;
 pub mod pending_rows;
 pub mod published;
 pub mod read;

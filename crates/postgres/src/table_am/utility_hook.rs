@@ -3,10 +3,7 @@
 //! - Before a VACUUM: `dead_stripes` takes stripes out without a living row.
 //! - After a statement that may publish tables: `publication` refuses tables with cold rows.
 //! - After a VACUUM, CREATE INDEX or REINDEX: what a floor above has asked for (`After`).
-//!
-//! Invariant: the next hook is called as plain C (see `host::unguarded`) from a frame that owns nothing.
 
-use std::ffi::c_char;
 use std::sync::OnceLock;
 
 use pgrx::pg_sys::{self, NodeTag, PlannedStmt};
@@ -14,7 +11,8 @@ use pgrx::pg_sys::{self, NodeTag, PlannedStmt};
 use super::packing;
 use super::statements::publication;
 use crate::host::hooks::Chain;
-use crate::host::unguarded::{self, guarded};
+use crate::host::unguarded::guarded;
+use crate::host::utility_hook::{self, Call, UtilityHook};
 
 static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 static AFTER: OnceLock<After> = OnceLock::new();
@@ -29,41 +27,50 @@ pub type After = unsafe fn(*mut pg_sys::Node);
 pub unsafe fn install(after: After) {
     let _ = AFTER.set(after);
     // SAFETY: the caller's promise.
-    unsafe { NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility)) }
+    unsafe { NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, utility_hook::hook::<Hook>()) }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the server's signature")]
-unsafe extern "C-unwind" fn utility(
-    statement: *mut PlannedStmt,
-    query: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    dest: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: the chain is called as the server would call it.
-    unsafe {
-        let is_top = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL;
-        let kind = (*(*statement).utilityStmt).type_;
-        let has_after =
-            is_top && matches!(kind, NodeTag::T_VacuumStmt | NodeTag::T_IndexStmt | NodeTag::T_ReindexStmt);
-        let publishes = guarded(|| {
-            let node = (*statement).utilityStmt;
-            if is_top {
-                packing::before_vacuum(node);
-            }
-            publication::before(node)
-        });
-        let next = NEXT.next().unwrap_or(unguarded::standard_ProcessUtility);
-        next(statement, query, read_only_tree, context, params, environment, dest, completion);
-        if !publishes.is_null() {
-            guarded(|| publication::after(publishes));
+struct Hook;
+
+impl UtilityHook for Hook {
+    /// What `publication` has noted; the node that a floor above is told of, or null.
+    type Kept = (*mut pg_sys::Node, *mut pg_sys::Node);
+
+    unsafe fn before(call: Call) -> (*mut PlannedStmt, Self::Kept) {
+        // SAFETY: the server's own statement.
+        unsafe {
+            let node = (*call.statement).utilityStmt;
+            let is_top = call.context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL;
+            let has_after = is_top
+                && matches!(
+                    (*node).type_,
+                    NodeTag::T_VacuumStmt | NodeTag::T_IndexStmt | NodeTag::T_ReindexStmt
+                );
+            let publishes = guarded(|| {
+                if is_top {
+                    packing::before_vacuum(node);
+                }
+                publication::before(node)
+            });
+            (call.statement, (publishes, if has_after { node } else { std::ptr::null_mut() }))
         }
-        if has_after && let Some(after) = AFTER.get() {
-            // Transactions end meanwhile; the statement outlives them.
-            guarded(|| after((*statement).utilityStmt));
+    }
+
+    fn next() -> pg_sys::ProcessUtility_hook_type {
+        NEXT.next()
+    }
+
+    unsafe fn after(_call: Call, (publishes, told): Self::Kept) {
+        // SAFETY: what was noted before. Transactions end meanwhile; the statement outlives them.
+        unsafe {
+            if !publishes.is_null() {
+                guarded(|| publication::after(publishes));
+            }
+            if !told.is_null()
+                && let Some(after) = AFTER.get()
+            {
+                guarded(|| after(told));
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use encodings::{BlockCodecs, NoPglz};
 use stripe::scan::{RowsOut, Store, StripeInfo};
-use stripe::{StripeReader, row_bits};
+use stripe::{OpenStripe, StripeReader, row_bits};
 use vector::Result;
 
 use super::{Entry, Storage, segments};
@@ -60,8 +60,8 @@ impl Store for StripeStore {
         self.storage.open(self.expect(at)?).map_err(|error| error.into_data())
     }
 
-    fn reader(stripe: &Self::Stripe) -> &StripeReader {
-        stripe
+    fn reader(stripe: &Self::Stripe) -> &dyn OpenStripe {
+        stripe.as_ref()
     }
 
     fn bytes(&self, at: usize) -> Result<Self::Bytes<'_>> {

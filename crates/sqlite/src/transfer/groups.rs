@@ -110,7 +110,7 @@ impl Groups {
             self.kinds = wider;
             let field = |(name, kind): (&String, &Option<FieldKind>)| Field {
                 name: name.clone(),
-                kind: kind.unwrap_or(FieldKind::Integer),
+                kind: kind.unwrap_or(FieldKind::INTEGER),
             };
             let fields: Vec<Field> = self.names.iter().zip(&self.kinds).map(field).collect();
             let file = self.file.take().ok_or_else(|| Error::new("no file"))?;
@@ -139,8 +139,8 @@ fn joined(kind: Option<FieldKind>, column: &Column, name: &str) -> Result<Option
     use FieldKind::{Bytes, Integer, Real, Text};
     let own = match column.kind {
         Kind::Null => return Ok(kind),
-        Kind::Integer => Integer,
-        Kind::Real | Kind::Number => Real,
+        Kind::Integer => FieldKind::INTEGER,
+        Kind::Real | Kind::Number => FieldKind::REAL,
         Kind::Text if is_utf8(column)? => Text,
         Kind::Text => {
             return Err(Error::new(format!("column {name} has text that is not UTF-8: CAST it to a BLOB")));
@@ -150,7 +150,9 @@ fn joined(kind: Option<FieldKind>, column: &Column, name: &str) -> Result<Option
     };
     match (kind, own) {
         (None, own) => Ok(Some(own)),
-        (Some(Integer | Real), Real) | (Some(Real), Integer) => Ok(Some(Real)),
+        (Some(Integer { .. } | Real { .. }), Real { .. }) | (Some(Real { .. }), Integer { .. }) => {
+            Ok(Some(FieldKind::REAL))
+        }
         (Some(kind), own) if kind == own => Ok(Some(kind)),
         _ => Err(several(name)),
     }
@@ -186,7 +188,7 @@ fn are_blobs(column: &Column) -> Result<bool> {
 /// The values as a flat vector of this kind.
 fn of_kind(column: Column, kind: Option<FieldKind>, name: &str) -> Result<Vector> {
     let logical = match kind {
-        Some(FieldKind::Real) => LogicalType::Float64,
+        Some(FieldKind::Real { .. }) => LogicalType::Float64,
         Some(FieldKind::Text) => LogicalType::Text,
         Some(FieldKind::Bytes) if column.kind == Kind::Mixed => return column.blobs(),
         Some(FieldKind::Bytes) => LogicalType::Bytes,

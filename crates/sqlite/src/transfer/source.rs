@@ -180,8 +180,8 @@ impl Csv {
 fn value(text: &[u8], kind: FieldKind) -> Value<'_> {
     let read = std::str::from_utf8(text).ok();
     let number = match kind {
-        FieldKind::Integer => read.and_then(|text| text.parse().ok()).map(Value::Integer),
-        FieldKind::Real => read.and_then(|text| text.parse().ok()).map(Value::Real),
+        FieldKind::Integer { .. } => read.and_then(|text| text.parse().ok()).map(Value::Integer),
+        FieldKind::Real { .. } => read.and_then(|text| text.parse().ok()).map(Value::Real),
         _ => None,
     };
     number.unwrap_or(Value::Text(text))

@@ -19,8 +19,8 @@ const REAL_DIGITS: u16 = 15;
 pub fn declared(kind: FieldKind) -> String {
     match kind {
         FieldKind::Bool => "BOOLEAN".into(),
-        FieldKind::Integer | FieldKind::Unsigned => "INTEGER".into(),
-        FieldKind::Real => "REAL".into(),
+        FieldKind::Integer { .. } | FieldKind::Unsigned => "INTEGER".into(),
+        FieldKind::Real { .. } => "REAL".into(),
         FieldKind::Decimal { precision, scale } if precision <= REAL_DIGITS => {
             format!("DECIMAL({precision},{scale})")
         }
@@ -80,10 +80,10 @@ pub fn column(kind: FieldKind, vector: Vector) -> Result<Column> {
             out.push(' ');
             time(moment.rem_euclid(day), unit, out);
         }),
-        (FieldKind::Integer, values @ Values::Int64(_)) => {
+        (FieldKind::Integer { .. }, values @ Values::Int64(_)) => {
             Column::new(Kind::Integer, Vector { logical: LogicalType::Int64, validity, values })
         }
-        (FieldKind::Real, Values::Float64(reals)) => {
+        (FieldKind::Real { .. }, Values::Float64(reals)) => {
             // SQLite has no NaN: it is NULL.
             let mut builder = VectorBuilder::new(LogicalType::Float64);
             for (row, &real) in reals.iter().enumerate() {

@@ -173,7 +173,8 @@ impl Ahead {
             return Ok(Some(named));
         }
         let (open, bytes) = (store.open(at)?, store.bytes(at)?);
-        let reader = S::reader(&open);
+        // Of other formats nothing is named: the scan reads their bytes when it comes to them.
+        let Some(reader) = S::reader(&open).as_stripe() else { return Ok(None) };
         let mut ranges = Vec::new();
         if self.last_stripe.replace(at) != Some(at) {
             self.column_footers = column_footers(&info, reader, plan);

@@ -5,6 +5,7 @@
 //!
 //! Invariant: rows of a unit have passed all conditions of its layout.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use vector::flow::{self, Batch, Edge, Ranking, RowFilter, Step, Unit};
@@ -71,9 +72,9 @@ fn constant(value: &Arc<Vector>, rows: usize) -> Arc<Vector> {
     Arc::new(Vector::new(value.logical, Values::Constant(Box::new(value), rows)))
 }
 
-/// A chunk whose column chunks are all there.
+/// A chunk whose column chunks are all there, or several of one stripe.
 pub struct ChunkUnit {
-    chunk: Option<PrunedChunk>,
+    chunks: VecDeque<PrunedChunk>,
     layout: Arc<BatchLayout>,
     /// The host's number of what is scanned and the stripe's first row number, for errors.
     stripe: (u32, u64),
@@ -84,22 +85,38 @@ pub struct ChunkUnit {
 impl ChunkUnit {
     /// The rest of the work for a chunk of the stripe with this number and first row. Nothing of the chunk is
     /// wanted once its edge is past what `late` ranks by.
-    pub(super) const fn new(
+    pub(super) fn new(
         chunk: PrunedChunk,
         layout: Arc<BatchLayout>,
         stripe: (u32, u64),
         late: Option<(Arc<dyn Ranking>, Edge)>,
     ) -> Self {
-        Self { chunk: Some(chunk), layout, stripe, late }
+        Self { chunks: [chunk].into(), layout, stripe, late }
+    }
+
+    /// The next chunk of the same stripe is worked on as well, after the others.
+    pub(super) fn push(&mut self, chunk: PrunedChunk) {
+        self.chunks.push_back(chunk);
     }
 }
 
 impl Unit for ChunkUnit {
     fn next(&mut self) -> flow::Result<Step> {
-        let Some(chunk) = self.chunk.take() else { return Ok(Step::Done) };
-        if self.late.as_ref().is_some_and(|(ranking, edge)| ranking.is_past(edge)) {
-            return Ok(Step::Done);
+        while let Some(chunk) = self.chunks.pop_front() {
+            if self.late.as_ref().is_some_and(|(ranking, edge)| ranking.is_past(edge)) {
+                break;
+            }
+            if let Some(batch) = self.batch_of(chunk)? {
+                return Ok(Step::Batch(batch));
+            }
         }
+        Ok(Step::Done)
+    }
+}
+
+impl ChunkUnit {
+    /// The rows of a chunk that pass. None where there is none.
+    fn batch_of(&self, chunk: PrunedChunk) -> flow::Result<Option<Batch>> {
         let mut counters = Counters::default();
         let absent = || vector::Error::InvalidInput("a column chunk was not read".into());
         let loaded = chunk.run_with(&self.layout, &mut |_| Err(absent()), &mut counters);
@@ -109,7 +126,7 @@ impl Unit for ChunkUnit {
         })?;
         let Some(loaded) = loaded else {
             self.layout.tally.add(0, &counters);
-            return Ok(Step::Done);
+            return Ok(None);
         };
         if !loaded.checks.is_empty() {
             self.layout.tally.add(0, &counters);
@@ -117,6 +134,6 @@ impl Unit for ChunkUnit {
         }
         let batch = self.layout.batch(loaded);
         self.layout.tally.add(batch.rows, &counters);
-        Ok(Step::Batch(batch))
+        Ok((batch.rows > 0).then_some(batch))
     }
 }

@@ -20,7 +20,7 @@ use vector::{LogicalType, Result, Selection, Vector};
 use super::counters::Counters;
 use super::plan::ChunkPlan;
 use super::pruned_chunk::PrunedChunk;
-use crate::{OwnedChunk, Prune, StripeBytes, StripeReader, prune_chunk};
+use crate::{ColumnChunk, OpenStripe, Prune, StripeBytes, prune_chunk};
 
 /// Where the values of a column come from, for the loaded chunk.
 #[derive(Debug)]
@@ -79,11 +79,11 @@ impl LoadedChunk {
 }
 
 /// Gives the chunk of a column.
-pub(super) type Fetch<'a> = dyn FnMut(usize) -> Result<OwnedChunk> + 'a;
+pub(super) type Fetch<'a> = dyn FnMut(usize) -> Result<Box<dyn ColumnChunk>> + 'a;
 
 /// One chunk of a stripe that is open.
 pub(super) struct Place<'a> {
-    pub reader: &'a StripeReader,
+    pub reader: &'a dyn OpenStripe,
     pub bytes: &'a dyn StripeBytes,
     /// Number of the stripe's first row.
     pub first_row: u64,
@@ -98,16 +98,24 @@ impl Place<'_> {
     }
 
     /// Reads column chunks.
-    pub(super) fn fetch(&self, codecs: &'static dyn BlockCodecs) -> impl FnMut(usize) -> Result<OwnedChunk> {
-        move |index| self.reader.read_chunk(index, self.chunk, self.bytes, codecs)
+    pub(super) fn fetch(
+        &self,
+        codecs: &'static dyn BlockCodecs,
+    ) -> impl FnMut(usize) -> Result<Box<dyn ColumnChunk>> {
+        let mut fetch = self.fetch_for_later(codecs);
+        move |index| {
+            let mut read = fetch(index)?;
+            read.verify()?;
+            Ok(read)
+        }
     }
 
     /// As `fetch`, for `PrunedChunk::read_all`. The thread that runs the chunk compares checksums.
     pub(super) fn fetch_for_later(
         &self,
         codecs: &'static dyn BlockCodecs,
-    ) -> impl FnMut(usize) -> Result<OwnedChunk> {
-        move |index| self.reader.read_chunk_unverified(index, self.chunk, self.bytes, codecs)
+    ) -> impl FnMut(usize) -> Result<Box<dyn ColumnChunk>> {
+        move |index| self.reader.read_chunk(index, self.chunk, self.bytes, codecs)
     }
 }
 
@@ -144,7 +152,7 @@ pub(super) fn prune(
     for clause in to_filter.iter().filter_map(|&at| plan.clauses.get(at)) {
         for &index in &clause.columns {
             if reader.logical(index) == Some(LogicalType::Numeric) {
-                side |= reader.statistics(index, chunk, bytes)?.side_rows > 0;
+                side |= reader.has_side_values(index, chunk, bytes)?;
             }
         }
     }

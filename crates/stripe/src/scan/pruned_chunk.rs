@@ -17,13 +17,13 @@ use super::batch_layout::BatchLayout;
 use super::chunk::{ColumnOrigin, Fetch, LoadedChunk};
 use super::counters::Counters;
 use super::plan::{ChunkPlan, ScanClause, ScanColumn};
-use crate::{OwnedChunk, StripeReader};
+use crate::{ColumnChunk, OpenStripe};
 
 /// One column chunk of the chunk being loaded.
 struct Part {
     /// What the stripe holds. None if the stripe is older than the column.
     logical: Option<LogicalType>,
-    read: Option<OwnedChunk>,
+    read: Option<Box<dyn ColumnChunk>>,
     decoded: Option<Vector>,
 }
 
@@ -70,7 +70,7 @@ impl PrunedChunk {
     /// be asked, and `side` says whether they may meet decimals in the side lane.
     pub(super) fn new(
         plan: &Arc<ChunkPlan>,
-        reader: &StripeReader,
+        reader: &dyn OpenStripe,
         rows: Range<u64>,
         out: Vec<u32>,
         to_filter: Vec<usize>,
@@ -156,7 +156,7 @@ impl PrunedChunk {
     /// Filters. None when no row is left.
     fn passing(&mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<Option<Passed>> {
         let plan = Arc::clone(&self.plan);
-        self.parts.iter_mut().filter_map(|part| part.read.as_mut()).try_for_each(OwnedChunk::verify)?;
+        self.parts.iter_mut().filter_map(|part| part.read.as_mut()).try_for_each(|read| read.verify())?;
         let mut checks: Vec<usize> = (0..plan.clauses.len())
             .filter(|&at| plan.clauses.get(at).is_some_and(|clause| clause.needs_check()))
             .collect();
@@ -241,8 +241,12 @@ impl PrunedChunk {
                 continue;
             }
             let part = self.part(*at, fetch, counters)?;
-            let made = match &part.read {
-                Some(read) => derive.of_chunk(read, &selection)?,
+            let made = match part.read.as_ref().map(|read| (read, read.as_owned())) {
+                Some((_, Some(owned))) => derive.of_chunk(owned, &selection)?,
+                Some((read, None)) => derive.of_vector(match &selection {
+                    Selection::All(_) => read.decode(plan.codecs)?,
+                    Selection::Rows(rows) => read.take(rows, plan.codecs)?,
+                })?,
                 None => return Err(Error::InvalidInput("a column chunk was not kept".into())),
             };
             counters.bytes_decoded += vector_bytes(&made);
@@ -303,7 +307,7 @@ impl PrunedChunk {
         };
         if part.read.is_none() && part.decoded.is_none() {
             let read = fetch(column.index)?;
-            counters.bytes_read += read.len() as u64;
+            counters.bytes_read += read.stored_bytes();
             part.read = Some(read);
         }
         Ok(part)

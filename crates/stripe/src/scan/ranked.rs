@@ -15,9 +15,10 @@ use vector::flow::{Edge, Extent, Ranking};
 use vector::{Error, LogicalType};
 
 use super::counters::Counters;
-use super::plan::ScanColumn;
+use super::plan::{ChunkPlan, ScanColumn};
 use super::store::{Located, Store};
-use crate::{ColumnStatistics, StripeBytes, StripeReader, Summary};
+use super::walk::opened_may_match;
+use crate::{ColumnStatistics, OpenStripe, StripeBytes, Summary};
 
 /// How a sort wants rows.
 #[derive(Clone)]
@@ -120,7 +121,7 @@ impl<S: Store> Ranked<S> {
     pub(super) fn next(
         &mut self,
         store: &S,
-        columns: &[ScanColumn],
+        plan: &ChunkPlan,
         counters: &mut Counters,
     ) -> Result<Option<Next<S::Stripe>>, Located> {
         while let Some(Entry { edge, at, chunk, .. }) = self.queue.pop() {
@@ -137,6 +138,10 @@ impl<S: Store> Ranked<S> {
                 Some((_, open)) => open,
                 None => store.open(at).map_err(located)?,
             };
+            if chunk.is_none() && !opened_may_match(store, plan, at, &open).map_err(located)? {
+                counters.stripes_pruned += 1;
+                continue;
+            }
             self.open = Some((at, open.clone()));
             if let Some(chunk) = chunk {
                 self.taken = edge;
@@ -145,7 +150,7 @@ impl<S: Store> Ranked<S> {
             counters.stripes_read += 1;
             let (reader, bytes) = (S::reader(&open), store.bytes(at).map_err(located)?);
             for chunk in 0..reader.chunk_count() {
-                let edge = self.edge_of_chunk(columns, reader, chunk, &bytes).map_err(located)?;
+                let edge = self.edge_of_chunk(&plan.columns, reader, chunk, &bytes).map_err(located)?;
                 let ranking = Arc::clone(&self.ranking);
                 self.queue.push(Entry { ranking, edge, at, chunk: Some(chunk) });
             }
@@ -156,13 +161,13 @@ impl<S: Store> Ranked<S> {
     fn edge_of_chunk(
         &self,
         columns: &[ScanColumn],
-        reader: &StripeReader,
+        reader: &dyn OpenStripe,
         chunk: u32,
         bytes: &dyn StripeBytes,
     ) -> vector::Result<Edge> {
         let Some(column) = columns.get(self.column) else { return Ok(Edge::Anywhere) };
         let known = match reader.logical(column.index) {
-            Some(logical) => Some((logical, reader.statistics(column.index, chunk, bytes)?)),
+            Some(logical) => reader.statistics(column.index, chunk, bytes)?.map(|known| (logical, known)),
             None => None,
         };
         Ok(edge(self.ranking.as_ref(), column, known))

@@ -11,7 +11,7 @@ use std::ops::Range;
 use encodings::BlockCodecs;
 use vector::{Error, Result};
 
-use crate::{StripeBytes, StripeReader};
+use crate::{OpenStripe, StripeBytes};
 
 /// What a scan has to know of a stripe before it opens it.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub trait Store {
     fn open(&self, at: usize) -> Result<Self::Stripe>;
 
     /// The reader of an open stripe.
-    fn reader(stripe: &Self::Stripe) -> &StripeReader;
+    fn reader(stripe: &Self::Stripe) -> &dyn OpenStripe;
 
     /// The bytes of the stripe at this position, which is open.
     ///

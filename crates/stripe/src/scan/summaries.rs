@@ -9,7 +9,7 @@ use vector::{Decimal, LogicalType, Result};
 
 use super::chunk::Place;
 use super::plan::{ScanClause, ScanColumn};
-use crate::{ColumnStatistics, Prune, StripeBytes, StripeReader, Summary, prune_chunk, prune_stripe};
+use crate::{ColumnStatistics, OpenStripe, Prune, StripeBytes, Summary, prune_chunk, prune_stripe};
 
 /// What is asked, and of which columns and clauses.
 pub(super) struct Question<'a> {
@@ -57,13 +57,13 @@ impl Question<'_> {
     /// to be asked.
     pub(super) fn of_columns(
         &self,
-        reader: &StripeReader,
+        reader: &dyn OpenStripe,
         bytes: &dyn StripeBytes,
         live: u32,
     ) -> Result<Option<flow::Summary>> {
         self.summarise(live, &mut |index| {
             let Some(logical) = reader.logical(index) else { return Ok(None) };
-            Ok(Some((logical, reader.column_statistics(index, bytes)?.clone())))
+            Ok(reader.column_statistics(index, bytes)?.map(|known| (logical, known.clone())))
         })
     }
 
@@ -74,7 +74,7 @@ impl Question<'_> {
         out: impl FnOnce() -> usize,
     ) -> Result<Option<flow::Summary>> {
         let Place { reader, bytes, chunk, .. } = *place;
-        if !answerable(self.clauses) {
+        if !answerable(self.clauses) || !reader.counts_chunks() {
             return Ok(None);
         }
         for clause in self.clauses {
@@ -90,7 +90,7 @@ impl Question<'_> {
         let live = (rows.end - rows.start).saturating_sub(u32::try_from(out).unwrap_or(u32::MAX));
         self.summarise(live, &mut |index| {
             let Some(logical) = reader.logical(index) else { return Ok(None) };
-            Ok(Some((logical, reader.statistics(index, chunk, bytes)?.clone())))
+            Ok(reader.statistics(index, chunk, bytes)?.map(|known| (logical, known.clone())))
         })
     }
 

@@ -20,7 +20,7 @@ use super::ranked::{Rank, Ranked};
 use super::request::{VectorPiece, VectorRequest};
 use super::store::{Located, Store, positions_out};
 use super::summaries::{OfSummary, Question};
-use crate::{Prune, Summary, prune_stripe};
+use crate::{Prune, Summary, prune_opened, prune_stripe};
 
 /// Where participants of a parallel scan take turns.
 pub trait Turns {
@@ -184,8 +184,8 @@ impl<S: Store> StripeScan<S> {
                 let Some(first_row) = self.store.stripe(at).map(|info| info.first_row) else {
                     return Ok(None);
                 };
-                counters.stripes_read += u64::from(part == 0);
                 if only_count {
+                    counters.stripes_read += u64::from(part == 0);
                     if part > 0 {
                         continue;
                     }
@@ -195,6 +195,11 @@ impl<S: Store> StripeScan<S> {
                 }
                 let located = |problem| Located::new(first_row, problem);
                 let open = self.store.open(at).map_err(located)?;
+                if !opened_may_match(&self.store, &self.plan, at, &open).map_err(located)? {
+                    counters.stripes_pruned += u64::from(part == 0);
+                    continue;
+                }
+                counters.stripes_read += u64::from(part == 0);
                 let count = S::reader(&open).chunk_count();
                 let border = |part: u64| u32::try_from(u64::from(count) * part / PARTS).unwrap_or(u32::MAX);
                 let (chunk, end) = match turns {
@@ -233,7 +238,7 @@ impl<S: Store> StripeScan<S> {
     ) -> Result<Option<VectorPiece>, Located<flow::Error>> {
         loop {
             self.store.pause();
-            let Some((reading, chunk)) = self.next_reading(counters)? else {
+            let Some((mut reading, chunk)) = self.next_reading(counters)? else {
                 if self.ranked.is_some() {
                     return Ok(None);
                 }
@@ -250,6 +255,7 @@ impl<S: Store> StripeScan<S> {
                 self.ahead.before((reading.at, chunk), &scanned);
             }
             let piece = self.piece_of_chunk(&reading, chunk, request, layout, counters);
+            let piece = piece.and_then(|piece| self.with_rest(piece, &mut reading, counters));
             self.ahead.count(matches!(piece, Ok(Some(_))));
             let first_row = reading.first_row;
             if self.ranked.is_none() {
@@ -265,7 +271,7 @@ impl<S: Store> StripeScan<S> {
     /// to be entered, or if nothing is left.
     fn next_reading(&mut self, counters: &mut Counters) -> Result<NextReading<S::Stripe>, Located> {
         if let Some(ranked) = &mut self.ranked {
-            let next = ranked.next(&self.store, &self.plan.columns, counters)?;
+            let next = ranked.next(&self.store, &self.plan, counters)?;
             let Some((at, open, chunk)) = next else { return Ok(None) };
             let Some(first_row) = self.store.stripe(at).map(|info| info.first_row) else { return Ok(None) };
             return Ok(Some((Reading { at, open, first_row, chunk, end: chunk + 1 }, chunk)));
@@ -291,13 +297,18 @@ impl<S: Store> StripeScan<S> {
             counters.rows_known += known.rows;
             return Ok(Some(VectorPiece::Known(known)));
         }
-        counters.stripes_read += 1;
         if self.plan.only_counts() {
+            counters.stripes_read += 1;
             let rows = self.live_rows(at);
             counters.rows_read += u64::from(rows);
             return Ok(Some(VectorPiece::Rows(Batch::new(rows as usize, Vec::new()))));
         }
         let open = self.store.open(at).map_err(located)?;
+        if !opened_may_match(&self.store, &self.plan, at, &open).map_err(located)? {
+            counters.stripes_pruned += 1;
+            return Ok(None);
+        }
+        counters.stripes_read += 1;
         let end = S::reader(&open).chunk_count();
         self.current = Some(Reading { at, open, first_row, chunk: 0, end });
         Ok(None)
@@ -337,7 +348,8 @@ impl<S: Store> StripeScan<S> {
         }
         let Some(mut pruned) = chunk::prune(&place, out, &self.plan, counters)? else { return Ok(None) };
         let vectors = pruned.is_vectors();
-        if request.threads() && vectors {
+        // A sort may want other chunks first than those that come in turn.
+        if request.threads() && vectors && !(place.reader.is_in_turn() && self.ranked.is_some()) {
             pruned.read_all(&mut place.fetch_for_later(self.plan.codecs), counters)?;
             let late = self.ranked.as_ref().map(Ranked::taken);
             let stripe = (self.store.number(), *first_row);
@@ -354,6 +366,35 @@ impl<S: Store> StripeScan<S> {
         }
         let batch = layout.batch(loaded);
         Ok((batch.rows > 0).then_some(VectorPiece::Rows(batch)))
+    }
+
+    /// Where the chunks of a stripe are decoded in turn, a unit gets the others of the stripe as well.
+    fn with_rest(
+        &self,
+        mut piece: Option<VectorPiece>,
+        reading: &mut Reading<S::Stripe>,
+        counters: &mut Counters,
+    ) -> flow::Result<Option<VectorPiece>> {
+        let reader = S::reader(&reading.open);
+        let Some(VectorPiece::Unit(unit)) = &mut piece else { return Ok(piece) };
+        if !reader.is_in_turn() {
+            return Ok(piece);
+        }
+        let bytes = self.store.bytes(reading.at)?;
+        while reading.chunk < reading.end {
+            self.store.pause();
+            let place = Place { reader, bytes: &bytes, first_row: reading.first_row, chunk: reading.chunk };
+            let out = || positions_out(&self.store, place.rows());
+            if let Some(mut pruned) = chunk::prune(&place, out, &self.plan, counters)? {
+                if !pruned.is_vectors() {
+                    break;
+                }
+                pruned.read_all(&mut place.fetch_for_later(self.plan.codecs), counters)?;
+                unit.push(pruned);
+            }
+            reading.chunk += 1;
+        }
+        Ok(piece)
     }
 
     /// The next stripe to read, and which part of it. None at the end.
@@ -382,6 +423,26 @@ fn question<'a>(plan: &'a ChunkPlan, request: &'a VectorRequest) -> Option<Quest
     let needs = request.summaries().filter(|_| plan.derived.is_empty())?;
     let (columns, clauses) = (plan.columns.as_slice(), plan.clauses.as_slice());
     Some(Question { columns, clauses, wanted: request.columns(), needs })
+}
+
+/// Whether the filters of an open stripe leave it a row that can pass.
+pub(super) fn opened_may_match<S: Store>(
+    store: &S,
+    plan: &ChunkPlan,
+    at: usize,
+    open: &S::Stripe,
+) -> vector::Result<bool> {
+    let reader = S::reader(open);
+    if plan.clauses.is_empty() || !reader.has_stripe_filters() {
+        return Ok(true);
+    }
+    let bytes = store.bytes(at)?;
+    for clause in &plan.clauses {
+        if prune_opened(reader, &clause.predicate, &bytes)? == Prune::NoRow {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether a stripe with this summary can have rows for which all predicates are TRUE.

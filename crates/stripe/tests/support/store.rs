@@ -9,7 +9,7 @@ use encodings::{BlockCodecs, NoPglz};
 use stripe::scan::{
     BatchLayout, ChunkPlan, RowsOut, ScanClause, ScanColumn, Store, StripeInfo, StripeScan, VectorRequest,
 };
-use stripe::{EncodedStripe, StripeBytes, StripeOptions, StripeReader, write_stripe};
+use stripe::{EncodedStripe, OpenStripe, StripeBytes, StripeOptions, StripeReader, write_stripe};
 use vector::{LogicalType, Predicate, Result, Vector};
 
 use super::{LAYOUTS, Random, any_column, satisfies};
@@ -87,8 +87,8 @@ impl Store for Memory {
         Ok(Rc::new(StripeReader::open(&stripe.bytes[stripe.footer_offset as usize..])?))
     }
 
-    fn reader(stripe: &Rc<StripeReader>) -> &StripeReader {
-        stripe
+    fn reader(stripe: &Rc<StripeReader>) -> &dyn OpenStripe {
+        stripe.as_ref()
     }
 
     fn bytes(&self, at: usize) -> Result<Bytes<'_>> {

@@ -28,7 +28,7 @@ use super::stored::{self, StoredPath, Templates};
 use crate::cursor::Reader;
 use crate::encoding::{Node, NodeContext};
 use crate::integers::IntNode;
-use crate::options::EncodingId;
+use crate::options::{Codec, EncodingId};
 use crate::registry::{OpenNode, open_values};
 use crate::shared::SharedColumn;
 use crate::single::Single;
@@ -359,6 +359,21 @@ impl Node for TemplateNode<'_> {
         if let Ok(shared) = self.shared() {
             out.push_str(&format!(" ({} templates, {} paths)", shared.programs.len(), shared.paths.len()));
         }
+    }
+
+    fn codecs(&self, out: &mut Vec<Codec>) -> Result<()> {
+        let shared = self.shared()?;
+        let counts = counts(&shared, &self.numbers(&shared)?);
+        let mut children = self.children.clone();
+        for (path, rows) in shared.paths.iter().zip(counts) {
+            for (&logical, shared) in stored::children_of(path.kind).iter().zip(&path.shared) {
+                let mut child = children.child()?;
+                if rows > 0 {
+                    self.open_child(&mut child, logical, rows, shared)?.codecs(out)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn decode(&self) -> Result<Values> {

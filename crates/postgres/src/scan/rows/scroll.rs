@@ -14,7 +14,7 @@ use stripe::scan::{LoadedChunk, Store};
 
 use super::state::{Phase, RowScan};
 use crate::scan::datums;
-use crate::scan::store::OwnStripes;
+use crate::scan::stripes::Stripes;
 
 /// Where the cursor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl RowScan {
                 Ok(None) => return false,
                 Err(problem) => self.table.raise(problem),
             };
-            let chunks = OwnStripes::reader(&open).chunk_count();
+            let chunks = Stripes::reader(&open).chunk_count();
             let first = chunk.unwrap_or(if backward { chunks.saturating_sub(1) } else { 0 });
             let mut next = (first < chunks).then_some(first);
             while let Some(chunk) = next {

@@ -12,7 +12,7 @@ use stripe::scan::{BatchLayout, ChunkUnit, DerivedColumns, Located, Tally, Vecto
 use vector::Predicate;
 
 use super::hot_rows::HotRows;
-use crate::convert::{ColumnWriter, missing_value};
+use crate::convert::ColumnWriter;
 use crate::host::error;
 use crate::scan::explain::Beside;
 use crate::scan::table::{Column, TableScan};
@@ -275,11 +275,9 @@ impl VectorScan {
         let missing = |(at, column): (usize, &Column)| {
             wanted.contains(&at).then(|| {
                 let mut writer = ColumnWriter::new(*column.reader.kind());
-                // SAFETY: the row type lives as long as the open relation; its value is of the column's type.
-                unsafe {
-                    let (value, null) = missing_value((*self.table.rel).rd_att, column.index);
-                    writer.push_value(value, null);
-                }
+                let (value, null) = column.missing;
+                // SAFETY: the value is of the column's type.
+                unsafe { writer.push_value(value, null) };
                 Arc::new(writer.take())
             })
         };

@@ -32,6 +32,29 @@ struct Index<'a> {
     info: Cell<*mut IndexInfo>,
 }
 
+/// Inserts one row into a catalog, as command `cid`. The first `keys` of its values are its key.
+///
+/// # Safety
+/// None of the values is NULL, and they are those of the catalog's columns.
+pub unsafe fn insert_row<const N: usize>(
+    catalog: SideTable,
+    mut values: [Datum; N],
+    keys: usize,
+    cid: CommandId,
+) {
+    // SAFETY: heap_form_tuple copies the values; both are closed here, or by the server's abort.
+    unsafe {
+        let table = Open::of(catalog.open(pg_sys::RowExclusiveLock));
+        let indexes = Indexes::open(catalog, table);
+        let mut nulls = [false; N];
+        let tuple = pg_sys::heap_form_tuple(table.descriptor(), values.as_mut_ptr(), nulls.as_mut_ptr());
+        indexes.insert(tuple, values.get(..keys).unwrap_or(&values), cid, 0);
+        pg_sys::pfree(tuple.cast());
+        indexes.close();
+        pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
+    }
+}
+
 impl<'a> Indexes<'a> {
     /// Opens the indexes of a catalog that is open with RowExclusiveLock.
     pub unsafe fn open(catalog: SideTable, table: Open<'a>) -> Self {

@@ -1,5 +1,5 @@
-//! The side tables `engine.stripe`, `engine.row_proxy`, `engine.delete_bitmap` and `engine.row_move`, as
-//! tables.
+//! The side tables `engine.stripe`, `engine.row_proxy`, `engine.delete_bitmap`, `engine.row_move`,
+//! `engine.column_file` and `engine.column_file_default`, as tables.
 //!
 //! - `side_table`: their names, columns and keys; insertion, deletion, walks by index
 //! - `row_cursor`: one row of them, and who sees it

@@ -33,6 +33,10 @@ pub const ROW_PROXY_COLUMNS: usize = 4;
 pub const DELETE_BITMAP_COLUMNS: usize = 4;
 /// Columns of `engine.row_move`.
 pub const ROW_MOVE_COLUMNS: usize = 4;
+/// Columns of `engine.column_file`.
+pub const COLUMN_FILE_COLUMNS: usize = 2;
+/// Columns of `engine.column_file_default`.
+pub const COLUMN_FILE_DEFAULT_COLUMNS: usize = 3;
 
 /// One of the catalogs.
 #[derive(Clone, Copy)]
@@ -45,6 +49,10 @@ pub enum SideTable {
     DeleteBitmap,
     /// `engine.row_move`.
     RowMove,
+    /// `engine.column_file`. Its first key is a foreign table, not a storage id.
+    ColumnFile,
+    /// `engine.column_file_default`. Its first key is a foreign table.
+    ColumnFileDefault,
 }
 
 /// OIDs of a catalog and its index.
@@ -55,10 +63,10 @@ pub struct Oids {
 }
 
 thread_local! {
-    static OIDS: [Cell<Option<Oids>>; 4] = const { [const { Cell::new(None) }; 4] };
+    static OIDS: [Cell<Option<Oids>>; 6] = const { [const { Cell::new(None) }; 6] };
     static WATCHING: Cell<bool> = const { Cell::new(false) };
     /// For each catalog the number of a file of it that was not empty.
-    static FILLED: [Cell<u32>; 4] = const { [const { Cell::new(0) }; 4] };
+    static FILLED: [Cell<u32>; 6] = const { [const { Cell::new(0) }; 6] };
     /// By `Compare`, the server's data of the functions that compare keys.
     static FUNCTIONS: [Cell<Option<FmgrInfo>>; 3] = const { [const { Cell::new(None) }; 3] };
 }
@@ -101,6 +109,8 @@ impl SideTable {
             Self::RowProxy => (c"row_proxy", c"row_proxy_pkey"),
             Self::DeleteBitmap => (c"delete_bitmap", c"delete_bitmap_first_row"),
             Self::RowMove => (c"row_move", c"row_move_pkey"),
+            Self::ColumnFile => (c"column_file", c"column_file_pkey"),
+            Self::ColumnFileDefault => (c"column_file_default", c"column_file_default_pkey"),
         }
     }
 
@@ -110,13 +120,19 @@ impl SideTable {
             Self::RowProxy => ROW_PROXY_COLUMNS as i32,
             Self::DeleteBitmap => DELETE_BITMAP_COLUMNS as i32,
             Self::RowMove => ROW_MOVE_COLUMNS as i32,
+            Self::ColumnFile => COLUMN_FILE_COLUMNS as i32,
+            Self::ColumnFileDefault => COLUMN_FILE_DEFAULT_COLUMNS as i32,
         }
     }
 
     /// Columns that the key of the index has, from the first on.
     pub(super) const fn keys(self) -> usize {
         match self {
-            Self::Stripe | Self::RowProxy | Self::DeleteBitmap => 2,
+            Self::Stripe
+            | Self::RowProxy
+            | Self::DeleteBitmap
+            | Self::ColumnFile
+            | Self::ColumnFileDefault => 2,
             Self::RowMove => 3,
         }
     }

@@ -34,7 +34,7 @@ pub use entries::{find, visible};
 
 use std::cell::RefCell;
 use std::ffi::c_void;
-use stripe::RowNumbers;
+use stripe::{EncodedStripe, RowNumbers};
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId, XactEvent};
@@ -110,6 +110,19 @@ impl StripeEntry {
             moved: false,
             inserter: pg_sys::InvalidTransactionId,
             replaced_by: pg_sys::InvalidTransactionId,
+        }
+    }
+
+    /// A stripe whose bytes were written there.
+    pub fn stored(storage_id: u64, first_row: u64, run: BlockRun, encoded: EncodedStripe) -> Self {
+        Self {
+            run,
+            byte_length: encoded.bytes.len() as u64,
+            footer_offset: encoded.footer_offset,
+            footer_length: encoded.footer_length,
+            summary: encoded.summary,
+            reserved_only: false,
+            ..Self::reservation(storage_id, first_row, encoded.row_count)
         }
     }
 

@@ -51,10 +51,14 @@ thread_local! {
 pub fn of(rel: Open) -> Option<Rc<Outline>> {
     // Nothing is borrowed while the server is called.
     let storage_id = metapage::storage_id(rel)?;
-    let blocks = rel.block_count();
+    Some(of_storage(rel, storage_id, rel.block_count()))
+}
+
+/// The outline of a table whose rows are under this storage id, and whose file has so many blocks now.
+pub fn of_storage(rel: Open, storage_id: u64, blocks: u32) -> Rc<Outline> {
     let known = KEPT.with_borrow(|kept| kept.outlines.get(&storage_id).cloned());
     if let Some(known) = known.filter(|known| known.blocks == blocks && known.relation == rel.oid()) {
-        return Some(known);
+        return known;
     }
     let outline = Rc::new(read(rel, storage_id, blocks));
     let bytes: usize =
@@ -68,7 +72,7 @@ pub fn of(rel: Open) -> Option<Rc<Outline>> {
             kept.outlines.insert(storage_id, Rc::clone(&outline));
         }
     });
-    Some(outline)
+    outline
 }
 
 fn read(rel: Open, storage_id: u64, blocks: u32) -> Outline {

@@ -15,6 +15,7 @@ use super::set::Placement;
 use super::statement::{self, Insertion};
 use super::transaction;
 use crate::host::relation::Open;
+use crate::options::foreign;
 use crate::storage::{decoding, published};
 
 /// Where rows of `command` into `rel` go, and whether the statement may ask for xmin and the like of rows
@@ -22,6 +23,10 @@ use crate::storage::{decoding, published};
 pub(super) fn choose(rel: Open, command: CommandId) -> Option<(Placement, bool)> {
     if transaction::is_committing() {
         return None;
+    }
+    if foreign::is_column_file(rel) {
+        // Such rows have no TIDs.
+        return Some((Placement::Deferred, false));
     }
     let insertion = statement::insertion(command)?;
     if published::is_published(rel) || has_exclusion_constraint(rel) || decoding::is_decoded(rel).is_some() {

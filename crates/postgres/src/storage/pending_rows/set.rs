@@ -21,7 +21,7 @@ use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::error;
 use crate::host::relation::Open;
-use crate::options;
+use crate::options::{self, foreign};
 use crate::storage::directory::age::Age;
 use crate::storage::directory::{self, sort_marks};
 use crate::storage::file::tid;
@@ -91,6 +91,9 @@ impl PendingRows {
         // SAFETY: the row type is that of an open relation.
         unsafe {
             let table_options = options::table_options(rel);
+            // A file has stripes only, however few rows they have.
+            let only_stripes = foreign::is_column_file(rel);
+            let threshold = |usual| if only_stripes { 0 } else { usual };
             let order = match placement {
                 Placement::Deferred => Order::new(rel, &table_options.orderby),
                 _ => None,
@@ -108,9 +111,9 @@ impl PendingRows {
                 rows: 0,
                 bytes: 0,
                 row_limit: usize::try_from(table_options.stripe_row_limit).unwrap_or(usize::MAX).max(1),
-                threshold_rows: settings::threshold_rows(),
-                threshold_bytes: settings::threshold_bytes(),
-                tail_rows: TAIL_ROWS,
+                threshold_rows: threshold(settings::threshold_rows()),
+                threshold_bytes: threshold(settings::threshold_bytes()),
+                tail_rows: threshold(TAIL_ROWS),
                 marks: match &order {
                     Some(_) => sort_marks::of(rel, &table_options.orderby).into(),
                     None => Arc::default(),

@@ -14,17 +14,14 @@
 //! Invariants: what the server does in between runs without a guard, so that its errors keep their context
 //! (`host::unguarded`). Frames of failed statements go with their transaction.
 
-use std::ffi::c_char;
-
-use pgrx::pg_sys::{
-    self, CmdType, CommandDest, CommandId, List, NodeTag, PlannedStmt, ProcessUtilityContext, QueryDesc,
-};
+use pgrx::pg_sys::{self, CmdType, CommandDest, CommandId, List, NodeTag, PlannedStmt, QueryDesc};
 
 use super::{any, finish_command, flush_all, settings};
 use crate::compat;
 use crate::host::hooks::Chain;
 use crate::host::nesting::Nesting;
 use crate::host::unguarded::{self, guarded};
+use crate::host::utility_hook::{self, Call, UtilityHook};
 use crate::storage::change::delete_bitmap;
 
 /// What may be done with the rows of an inserting statement.
@@ -117,7 +114,7 @@ pub(super) unsafe fn register() {
     unsafe {
         NEXT_RUN.put_in_front(&raw mut pg_sys::ExecutorRun_hook, compat::run_hook::<Run>());
         NEXT_FINISH.put_in_front(&raw mut pg_sys::ExecutorFinish_hook, Some(finish));
-        NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
+        NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, utility_hook::hook::<Utility>());
     }
 }
 
@@ -205,30 +202,30 @@ unsafe fn counted(query: *mut QueryDesc, work: impl FnOnce()) {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn utility(
-    statement: *mut PlannedStmt,
-    text: *const c_char,
-    read_only_tree: bool,
-    context: ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    dest: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: a hook of the server's; this frame owns nothing.
-    unsafe {
-        let before = guarded(|| before_utility(statement));
-        let next = NEXT_UTILITY.next().unwrap_or(unguarded::standard_ProcessUtility);
-        next(statement, text, read_only_tree, context, params, environment, dest, completion);
-        if let Some((depth, first)) = before {
-            guarded(|| {
-                leave(depth);
-                if let Some(first) = first {
-                    finish_command(first);
-                }
-            });
-        }
+struct Utility;
+
+impl UtilityHook for Utility {
+    /// As `before_utility` says.
+    type Kept = Option<(usize, Option<CommandId>)>;
+
+    unsafe fn before(call: Call) -> (*mut PlannedStmt, Self::Kept) {
+        // SAFETY: the server's own statement.
+        (call.statement, guarded(|| unsafe { before_utility(call.statement) }))
+    }
+
+    fn next() -> pg_sys::ProcessUtility_hook_type {
+        NEXT_UTILITY.next()
+    }
+
+    unsafe fn after(_call: Call, kept: Self::Kept) {
+        let Some((depth, first)) = kept else { return };
+        // SAFETY: inside the statement's transaction.
+        guarded(|| unsafe {
+            leave(depth);
+            if let Some(first) = first {
+                finish_command(first);
+            }
+        });
     }
 }
 

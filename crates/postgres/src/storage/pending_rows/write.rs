@@ -17,7 +17,8 @@ use super::closed_rows::ClosedRows;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::relation::Open;
 use crate::host::{error, heap_am, memory};
-use crate::options::{self, Compression};
+use crate::options::{self, Compression, foreign};
+use crate::storage::column_file::load;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::sort_marks;
 use crate::storage::directory::{self, StripeEntry};
@@ -82,7 +83,7 @@ pub(super) fn stripe_options(rel: Open) -> StripeOptions<'static> {
     }
 }
 
-/// Puts an encoded stripe on pages.
+/// Puts an encoded stripe on pages, or into the file of a foreign table.
 ///
 /// # Safety
 /// `rel` is locked with at least RowExclusiveLock.
@@ -90,6 +91,9 @@ unsafe fn put_pages(rel: Open, encoded: EncodedStripe, first_row: Option<u64>) -
     // SAFETY: the lock is promised; the run is complete before the directory names it.
     unsafe {
         pgrx::check_for_interrupts!();
+        if foreign::is_column_file(rel) {
+            return load::put(rel, encoded);
+        }
         let row_count = encoded.row_count;
         let storage_id = metapage::ensure(rel);
         let first_row = match first_row {
@@ -99,20 +103,7 @@ unsafe fn put_pages(rel: Open, encoded: EncodedStripe, first_row: Option<u64>) -
         let owner = PageOwner::current(storage_id, first_row);
         let run = runs::write_run(rel, &encoded.bytes, owner);
         pg_sys::pgstat_count_heap_insert(rel.as_ptr(), i64::from(row_count));
-        StripeEntry {
-            storage_id,
-            first_row,
-            row_count,
-            run,
-            byte_length: encoded.bytes.len() as u64,
-            footer_offset: encoded.footer_offset,
-            footer_length: encoded.footer_length,
-            summary: encoded.summary,
-            reserved_only: false,
-            moved: false,
-            inserter: pg_sys::InvalidTransactionId,
-            replaced_by: pg_sys::InvalidTransactionId,
-        }
+        StripeEntry::stored(storage_id, first_row, run, encoded)
     }
 }
 

@@ -22,6 +22,7 @@ use super::kept_chunk::KeptChunks;
 use crate::host::numbers::NumberMap;
 use crate::host::relation::Open;
 use crate::host::relation_file;
+use crate::storage::column_file::open::TableFile;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::pages::{self, BlockRun, Expected};
 
@@ -81,7 +82,8 @@ pub struct StripeHandle {
     used: Cell<u64>,
 }
 
-/// File, storage id, first row number.
+/// File, storage id, first row number. Of stripes in column files: 0, storage id, place; there a number that
+/// was rolled back may come again, and a place does not.
 type Key = (u32, u64, u64);
 
 /// The stripes that are open.
@@ -137,15 +139,28 @@ thread_local! {
 /// Opens the stripe of a directory entry, or finds it open.
 pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
     let file = relation_file::file_number(&relation_file::locator(rel));
-    let key = (file, entry.storage_id, entry.first_row);
+    find_or_open((file, entry.storage_id, entry.first_row), entry.first_row, || open_anew(rel, entry))
+}
+
+/// Opens the stripe of a column file, or finds it open.
+pub fn open_in_file(file: &TableFile, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
+    let key = (0, entry.storage_id, entry.run.first_block.into());
+    find_or_open(key, entry.first_row, || open_reader(entry, &file.stripe(entry)?))
+}
+
+fn find_or_open(
+    key: Key,
+    first_row: u64,
+    open: impl FnOnce() -> Result<StripeReader>,
+) -> Result<Rc<StripeHandle>> {
     if let Some(found) = OPENED.with_borrow_mut(|opened| opened.find(&key)) {
         return Ok(found);
     }
-    let reader = open_anew(rel, entry)?;
+    let reader = open()?;
     let (kept, blocks) = (KeptChunks::default(), KeptBlocks::default());
     OPENED.with_borrow_mut(|all| {
         let used = Cell::new(all.clock);
-        let opened = Rc::new(StripeHandle { reader, first_row: entry.first_row, kept, blocks, used });
+        let opened = Rc::new(StripeHandle { reader, first_row, kept, blocks, used });
         all.pass(NEW + opened.reader.column_count() * NEW_COLUMN);
         all.stripes.insert(key, Rc::clone(&opened));
         Ok(opened)
@@ -157,7 +172,7 @@ pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
 pub fn open_beside(parts: &[(Open, &StripeEntry, u64)]) -> Result<Rc<StripeHandle>> {
     let footers: Vec<_> = parts
         .iter()
-        .map(|&(rel, entry, start)| Ok((read_footer(rel, entry)?, start)))
+        .map(|&(rel, entry, start)| Ok((read_footer(entry, &Pages::new(rel, entry))?, start)))
         .collect::<Result<_>>()?;
     let footers: Vec<_> = footers.iter().map(|(footer, start)| (footer.as_slice(), *start)).collect();
     let (kept, blocks) = (KeptChunks::default(), KeptBlocks::default());
@@ -166,21 +181,24 @@ pub fn open_beside(parts: &[(Open, &StripeEntry, u64)]) -> Result<Rc<StripeHandl
     Ok(Rc::new(StripeHandle { reader, first_row, kept, blocks, used: Cell::new(0) }))
 }
 
-fn read_footer(rel: Open, entry: &StripeEntry) -> Result<Vec<u8>> {
-    let pages = Pages::new(rel, entry);
+fn read_footer(entry: &StripeEntry, bytes: &impl StripeBytes) -> Result<Vec<u8>> {
     let end = entry
         .footer_offset
         .checked_add(u64::from(entry.footer_length))
         .filter(|&end| end <= entry.byte_length)
         .ok_or_else(|| Error::corrupt("footer lies outside the stripe"))?;
     let mut footer = Vec::new();
-    pages.read(entry.footer_offset..end, &mut footer)?;
+    bytes.read(entry.footer_offset..end, &mut footer)?;
     Ok(footer)
 }
 
 /// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
 pub fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
-    let reader = StripeReader::open(&read_footer(rel, entry)?)?;
+    open_reader(entry, &Pages::new(rel, entry))
+}
+
+fn open_reader(entry: &StripeEntry, bytes: &impl StripeBytes) -> Result<StripeReader> {
+    let reader = StripeReader::open(&read_footer(entry, bytes)?)?;
     if reader.row_count() != entry.row_count {
         return Err(Error::corrupt(format!(
             "stripe holds {} rows, the directory says {}",

@@ -125,14 +125,24 @@ impl Columns {
 
 /// The columns of `rel` that cannot be built from what the stripe holds.
 pub fn unfit_columns(rel: Open, reader: &StripeReader) -> Vec<usize> {
-    let dropped: Vec<bool> = rel.columns().iter().map(|a| a.attisdropped).collect();
     // SAFETY: an open relation keeps its row type.
     let kinds = unsafe { ColumnType::of_all(rel.descriptor()) };
-    let stored = reader.column_count();
-    let live = kinds.iter().zip(dropped).enumerate().take(stored).filter(|(_, (_, dropped))| !dropped);
-    live.filter(|(column, (kind, _))| fits(reader, *column, kind).is_err())
-        .map(|(column, _)| column)
-        .collect()
+    let live = live(&kinds, reader);
+    live.filter(|(column, kind)| fits(reader, *column, kind).is_err()).map(|(column, _)| column).collect()
+}
+
+/// Checks that a table's columns, which have these types, can be built from what a stripe holds.
+///
+/// # Errors
+/// `Corrupt` for the first column that cannot.
+pub fn all_fit(kinds: &[ColumnType], reader: &StripeReader) -> Result<(), Error> {
+    live(kinds, reader).try_for_each(|(column, kind)| fits(reader, column, kind))
+}
+
+/// The columns of a table that are not dropped and that a stripe has, each with its type.
+fn live<'a>(kinds: &'a [ColumnType], reader: &StripeReader) -> impl Iterator<Item = (usize, &'a ColumnType)> {
+    let stored = kinds.iter().enumerate().take(reader.column_count());
+    stored.filter(|(_, kind)| kind.type_oid != pg_sys::InvalidOid)
 }
 
 /// Checks that the table's column can be built from what the stripe's column holds. A type with a length word

@@ -21,7 +21,7 @@ use crate::host::relation_file::FileLocator;
 use crate::host::subtransaction;
 use crate::options;
 use crate::storage::file::metapage;
-use crate::storage::{directory, pending_rows};
+use crate::storage::{column_file, directory, pending_rows};
 
 /// `relation_set_new_filenode`: a table is created, truncated or rewritten.
 #[pg_guard]
@@ -98,6 +98,10 @@ pub unsafe fn before_drop(relid: Oid) {
     // SAFETY: DROP holds AccessExclusiveLock.
     unsafe {
         let kind = pg_sys::get_rel_relkind(relid) as u8;
+        if kind == pg_sys::RELKIND_FOREIGN_TABLE {
+            column_file::publish::before_drop(relid);
+            return;
+        }
         if kind != pg_sys::RELKIND_RELATION && kind != pg_sys::RELKIND_MATVIEW {
             return;
         }

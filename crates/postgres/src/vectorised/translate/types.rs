@@ -16,6 +16,7 @@ use super::decline;
 use crate::convert::ColumnType;
 use crate::host::catalogs;
 use crate::host::collation::orders_bytewise;
+use crate::host::encoding;
 use crate::host::icu;
 use crate::host::own_type;
 use crate::host::tree::Node;
@@ -191,9 +192,7 @@ pub fn text_order(collation: Oid) -> Result<TextOrder, Reason> {
                 let locale = Locale(locale);
                 Ok(TextOrder::Host(Arc::new(move |a, b| locale.compare(a, b))))
             }
-            catalogs::Locale::Icu(collator)
-                if pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 =>
-            {
+            catalogs::Locale::Icu(collator) if encoding::is_utf8() => {
                 let Some(collator) = icu::Collator::new(collator) else {
                     return decline("no library of ICU");
                 };

@@ -14,6 +14,7 @@ use super::Known;
 use crate::convert::varlena;
 use crate::host::catalogs;
 use crate::host::collation::has_ascii_letters;
+use crate::host::encoding;
 use crate::host::tree::List;
 use crate::vectorised::translated::Reason;
 
@@ -56,8 +57,7 @@ pub fn known(oid: u32, collation: Oid) -> Result<Option<(Known, bool)>, Reason> 
         p::F_RIGHT => (Function::Right, &[Text, Int32], Text),
         _ => return Ok(None),
     };
-    // SAFETY: a plain look-up.
-    if unsafe { pg_sys::GetDatabaseEncoding() } != pg_sys::pg_enc::PG_UTF8 as i32 {
+    if !encoding::is_utf8() {
         return decline("text that is not UTF-8");
     }
     let compares = matches!(

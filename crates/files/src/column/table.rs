@@ -1,0 +1,242 @@
+//! The stripes of a column file by the columns of a table that did not write it.
+//!
+//! Called by hosts that have such tables. A table's columns are found by their names, and have to be of the
+//! file's types. Nothing in the file is trusted: text is compared with the rules of UTF-8 when it is decoded.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use encodings::BlockCodecs;
+use stripe::{
+    ColumnChunk, ColumnStatistics, OpenStripe, OwnedChunk, StripeBytes, StripeReader, Summary, write_summary,
+};
+use vector::{Error as VectorError, LogicalType, Predicate, Result as VectorResult, Scalar, Selection};
+use vector::{Values, Vector};
+
+use super::{Column, StripePlace};
+use crate::parquet::is_text;
+use crate::{Error, Result};
+
+/// Where a file has the columns of a table: the number and the type of each. None: it is none of the file's.
+#[derive(Debug, Clone)]
+pub struct TableColumns(Arc<[Option<(u32, LogicalType)>]>);
+
+impl TableColumns {
+    /// Finds the columns of a table.
+    ///
+    /// # Errors
+    /// `Unsupported` where the file does not have one, or has it of another type.
+    pub fn find(file: &[Column], wanted: &[Option<Column>]) -> Result<Self> {
+        let find = |wanted: &Column| {
+            let Some(found) = file.iter().find(|column| column.name == wanted.name) else {
+                return Err(Error::Unsupported(format!("it has no column \"{}\"", wanted.name)));
+            };
+            if found.logical == wanted.logical && holds(&found.declared, &wanted.declared) {
+                return Ok((found.number, found.logical));
+            }
+            let (is, other) = (&found.declared, &wanted.declared);
+            Err(Error::Unsupported(format!("its column \"{}\" is {is}, and the table's {other}", found.name)))
+        };
+        let all = wanted.iter().map(|column| column.as_ref().map(find).transpose());
+        all.collect::<Result<Vec<_>>>().map(|found| Self(found.into()))
+    }
+
+    /// Where a stripe has them. None: it is older than the column.
+    fn places(&self, stripe: &StripePlace) -> Vec<Option<usize>> {
+        let place = |number| stripe.columns.iter().position(|own| *own == number);
+        self.0.iter().map(|column| column.and_then(|(number, _)| place(number))).collect()
+    }
+
+    /// A summary of a stripe by the columns of the table (`stripe::write_summary`).
+    ///
+    /// # Errors
+    /// `Malformed` where its own is damaged, or of other types.
+    pub fn summary(&self, stripe: &StripePlace) -> Result<Vec<u8>> {
+        let made = || {
+            let own = Summary::open(&stripe.summary)?;
+            let places = self.places(stripe);
+            let of_column = |(column, place): (&Option<(u32, LogicalType)>, &Option<usize>)| {
+                let Some((_, logical)) = *column else {
+                    return Ok((LogicalType::Bool, ColumnStatistics::unknown(stripe.rows, stripe.rows)));
+                };
+                let Some(place) = *place else {
+                    return Ok((logical, ColumnStatistics::unknown(stripe.rows, stripe.rows)));
+                };
+                match own.column(place)? {
+                    Some((own, statistics)) if own == logical => Ok((logical, statistics)),
+                    _ => Err(VectorError::corrupt("a summary of other types than the columns")),
+                }
+            };
+            let all = self.0.iter().zip(&places).map(of_column).collect::<VectorResult<Vec<_>>>()?;
+            write_summary(stripe.rows, &all)
+        };
+        let at = stripe.bytes.start;
+        made().map_err(|error| super::broken(&format!("summary of the stripe at byte {at}"), &error))
+    }
+}
+
+/// Whether values of a declared type are values of another as they are.
+fn holds(from: &str, to: &str) -> bool {
+    let is_any_text = matches!(to, "text" | "character varying");
+    from == to || (is_any_text && (from == "text" || from.starts_with("character varying")))
+}
+
+/// A stripe by the columns of a table.
+#[derive(Debug)]
+pub struct TableStripe {
+    reader: StripeReader,
+    places: Vec<Option<usize>>,
+}
+
+impl TableStripe {
+    /// Opens a stripe.
+    ///
+    /// # Errors
+    /// `Corrupt` for damaged bytes and for other rows or types than the file says; `Host` where they cannot
+    /// be read.
+    pub fn open(stripe: &StripePlace, columns: &TableColumns, bytes: &dyn StripeBytes) -> VectorResult<Self> {
+        let mut footer = Vec::new();
+        bytes.read(stripe.footer.clone(), &mut footer)?;
+        let reader = StripeReader::open(&footer)?;
+        let places = columns.places(stripe);
+        let is_same = |(column, place): (&Option<(u32, LogicalType)>, &Option<usize>)| match (column, place) {
+            (Some((_, logical)), Some(place)) => reader.logical(*place) == Some(*logical),
+            _ => true,
+        };
+        if reader.row_count() != stripe.rows || !columns.0.iter().zip(&places).all(is_same) {
+            return Err(VectorError::corrupt("a stripe of other rows or types than the file says"));
+        }
+        Ok(Self { reader, places })
+    }
+
+    fn place(&self, column: usize) -> Option<usize> {
+        self.places.get(column).copied().flatten()
+    }
+
+    fn known_place(&self, column: usize) -> VectorResult<usize> {
+        let missing = || VectorError::InvalidInput(format!("the stripe has no column {column}"));
+        self.place(column).ok_or_else(missing)
+    }
+}
+
+impl OpenStripe for TableStripe {
+    fn logical(&self, column: usize) -> Option<LogicalType> {
+        self.reader.logical(self.place(column)?)
+    }
+
+    fn chunk_count(&self) -> u32 {
+        self.reader.chunk_count()
+    }
+
+    fn chunk_rows(&self, chunk: u32) -> Range<u32> {
+        self.reader.chunk_rows(chunk)
+    }
+
+    fn column_statistics(
+        &self,
+        column: usize,
+        bytes: &dyn StripeBytes,
+    ) -> VectorResult<Option<&ColumnStatistics>> {
+        OpenStripe::column_statistics(&self.reader, self.known_place(column)?, bytes)
+    }
+
+    fn statistics(
+        &self,
+        column: usize,
+        chunk: u32,
+        bytes: &dyn StripeBytes,
+    ) -> VectorResult<Option<&ColumnStatistics>> {
+        OpenStripe::statistics(&self.reader, self.known_place(column)?, chunk, bytes)
+    }
+
+    fn may_have(
+        &self,
+        column: usize,
+        chunk: Option<u32>,
+        values: &[Scalar],
+        is_inside: &dyn Fn(&Scalar) -> bool,
+        bytes: &dyn StripeBytes,
+    ) -> VectorResult<bool> {
+        match self.place(column) {
+            Some(place) => self.reader.may_have(place, chunk, values, is_inside, bytes),
+            None => Ok(true),
+        }
+    }
+
+    fn has_side_values(&self, column: usize, chunk: u32, bytes: &dyn StripeBytes) -> VectorResult<bool> {
+        self.reader.has_side_values(self.known_place(column)?, chunk, bytes)
+    }
+
+    fn read_chunk(
+        &self,
+        column: usize,
+        chunk: u32,
+        bytes: &dyn StripeBytes,
+        codecs: &'static dyn BlockCodecs,
+    ) -> VectorResult<Box<dyn ColumnChunk>> {
+        let place = self.known_place(column)?;
+        let read = self.reader.read_chunk_unverified(place, chunk, bytes, codecs)?;
+        Ok(match self.reader.logical(place) {
+            Some(LogicalType::Text) => Box::new(TextChunk(read)),
+            _ => Box::new(read),
+        })
+    }
+}
+
+/// Text of a file that somebody else wrote.
+struct TextChunk(OwnedChunk);
+
+impl TextChunk {
+    /// The values, if they are text.
+    fn checked(values: Vector) -> VectorResult<Vector> {
+        match has_only_text(&values) {
+            true => Ok(values),
+            false => Err(VectorError::corrupt("text that is not UTF-8")),
+        }
+    }
+}
+
+/// Whether each value of a vector of text is one, also of those that no row has.
+fn has_only_text(vector: &Vector) -> bool {
+    match &vector.values {
+        Values::Bytes(values) => {
+            let is_valid = |row| vector.validity.as_ref().is_none_or(|validity| validity.get(row));
+            (0..vector.len()).all(|row| !is_valid(row) || is_text(values.get(row)))
+        }
+        Values::Constant(value, _) => has_only_text(value),
+        Values::Dictionary { dictionary, .. } => has_only_text(&dictionary.entries),
+        Values::Runs { values, .. } => has_only_text(values),
+        _ => false,
+    }
+}
+
+impl ColumnChunk for TextChunk {
+    fn rows(&self) -> u32 {
+        self.0.rows()
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.0.stored_bytes()
+    }
+
+    fn verify(&mut self) -> VectorResult<()> {
+        self.0.verify()
+    }
+
+    fn filter(
+        &self,
+        predicate: &Predicate,
+        selection: &mut Selection,
+        codecs: &dyn BlockCodecs,
+    ) -> VectorResult<bool> {
+        self.0.filter(predicate, selection, codecs)
+    }
+
+    fn decode(&self, codecs: &dyn BlockCodecs) -> VectorResult<Vector> {
+        Self::checked(self.0.decode(codecs)?)
+    }
+
+    fn take(&self, rows: &[u32], codecs: &dyn BlockCodecs) -> VectorResult<Vector> {
+        Self::checked(self.0.take(rows, codecs)?)
+    }
+}

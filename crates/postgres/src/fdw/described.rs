@@ -1,0 +1,237 @@
+//! Foreign tables whose columns the Parquet files themselves say: `IMPORT FOREIGN SCHEMA`, and
+//! `CREATE FOREIGN TABLE t () ...` without a column.
+//!
+//! The columns are those of the first file, then the keys of the folders that all files are in (`key=value`).
+//! A key whose values are all whole numbers is a bigint, one of dates a date, any other text.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use files::FieldKind;
+use files::parquet::{columns, keys_of};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, CreateForeignTableStmt, ImportForeignSchemaStmt, List, NodeTag, Oid, PlannedStmt};
+
+use super::imported;
+use crate::host::encoding;
+use crate::host::error::{self, PgSqlErrorCode as Code};
+use crate::options::foreign::{self, Wrapper};
+use crate::storage::parquet_file::{find, known, paths_of};
+
+/// Bytes that a name has room for, and one more.
+pub(super) const LONGEST: usize = pg_sys::NAMEDATALEN as usize;
+
+/// The columns of a table over these files, as a statement names them.
+///
+/// # Errors
+/// ERRORs where a file cannot be read, or values of a column are not.
+fn column_list(paths: &[PathBuf]) -> String {
+    let Some(first) = paths.first() else { return String::new() };
+    let file = known(first);
+    let mut list = Vec::new();
+    for field in file.footer.fields() {
+        let left_out = |why: &str| pgrx::notice!("column \"{}\" is left out: {why}", field.name);
+        match (columns(std::slice::from_ref(field)), field.kind) {
+            // The server would cut it, and no file has a column of that name.
+            (Ok(_), _) if field.name.len() >= LONGEST => left_out("its name is too long"),
+            (Ok(all), _) => list.extend(all.iter().map(|c| format!("{} {}", quoted(&c.name), c.declared))),
+            (Err(_), FieldKind::Other(what)) => left_out(&format!("it is {what}, which is not read")),
+            (Err(problem), _) => left_out(&problem.to_string()),
+        }
+    }
+    for (key, _) in keys_of(first) {
+        let has = |field: &files::Field| field.name == key;
+        let values: Option<Vec<_>> = paths.iter().map(|path| value_of(path, &key)).collect();
+        if let Some(values) = values.filter(|_| !file.footer.fields().iter().any(has)) {
+            list.push(format!("{} {}", quoted(&key), type_of(&values)));
+        }
+    }
+    list.join(", ")
+}
+
+/// What the folders of a file say of a key. None: nothing.
+fn value_of(path: &Path, key: &str) -> Option<Option<String>> {
+    keys_of(path).into_iter().rev().find(|(own, _)| own == key).map(|(_, value)| value)
+}
+
+/// The type that holds these values.
+fn type_of(values: &[Option<String>]) -> &'static str {
+    let is_number = |value: &str| value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
+    let is_date = |value: &str| {
+        let fits = |(at, byte): (usize, u8)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        };
+        value.len() == 10 && value.bytes().enumerate().all(fits)
+    };
+    let all = |is_such: &dyn Fn(&str) -> bool| values.iter().flatten().all(|value| is_such(value));
+    match () {
+        () if values.iter().all(Option::is_none) => "text",
+        () if all(&is_number) => "bigint",
+        () if all(&is_date) => "date",
+        () => "text",
+    }
+}
+
+/// A name as a statement has it. The server looks at single bytes for that, so UTF-8 will do in any database.
+pub(super) fn quoted(name: &str) -> String {
+    let name = CString::new(name).unwrap_or_default();
+    // SAFETY: a terminated string; the result is copied.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_string_lossy().into_owned()
+}
+
+/// As `quoted`, of a text.
+fn quoted_literal(text: &str) -> String {
+    let text = CString::new(text).unwrap_or_default();
+    // SAFETY: a terminated string; the result is copied.
+    unsafe { CStr::from_ptr(pg_sys::quote_literal_cstr(text.as_ptr())) }.to_string_lossy().into_owned()
+}
+
+/// `ImportForeignSchema`: a table of each Parquet file of a folder, and of each folder in it that has some
+/// below.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn import(
+    statement: *mut ImportForeignSchemaStmt,
+    _server: Oid,
+) -> *mut List {
+    // SAFETY: the server's own statement.
+    unsafe { statements(statement, foreign::check_rights, tables_in, |files| column_list(files)) }
+}
+
+/// A table that a folder has: its name, its file or folder, and what its columns are made of.
+pub(super) type Found<T> = (String, PathBuf, T);
+
+/// The statements that make the tables of a folder, if the user may name its files. `tables` finds them, and
+/// `columns` makes their columns.
+///
+/// # Safety
+/// The server's statement.
+pub(super) unsafe fn statements<T: Ord>(
+    statement: *mut ImportForeignSchemaStmt,
+    check_rights: fn(&CStr),
+    tables: fn(Vec<PathBuf>) -> Vec<Found<T>>,
+    columns: fn(&T) -> String,
+) -> *mut List {
+    // SAFETY: the caller's promise; strings that the server gets are its memory's.
+    unsafe {
+        let folder = CStr::from_ptr((*statement).remote_schema);
+        check_rights(folder);
+        let server = encoding::to_utf8(CStr::from_ptr((*statement).server_name)).into_owned();
+        let mut found = tables(paths_in(&foreign::path(folder)));
+        found.sort();
+        // A file and a folder may have one name, and so may files with other endings.
+        found.dedup_by(|(later, path, _), (name, ..)| {
+            let same = later == name;
+            if same {
+                pgrx::notice!("\"{}\" is left out: another file or folder has its name", path.display());
+            }
+            same
+        });
+        let mut commands: *mut List = std::ptr::null_mut();
+        for (table, path, of) in &found {
+            if !pg_sys::IsImportableForeignTable(encoding::from_utf8(table).as_ptr(), statement) {
+                continue;
+            }
+            let command = format!(
+                "CREATE FOREIGN TABLE {} ({}) SERVER {} OPTIONS (filename {})",
+                quoted(table),
+                columns(of),
+                quoted(&server),
+                quoted_literal(&path.to_string_lossy())
+            );
+            let command = encoding::from_utf8(&command);
+            commands = pg_sys::lappend(commands, pg_sys::pstrdup(command.as_ptr()).cast());
+        }
+        commands
+    }
+}
+
+/// What is in a folder.
+fn paths_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    let entries = entries.unwrap_or_else(|problem| {
+        error::raise(
+            Code::ERRCODE_FDW_SCHEMA_NOT_FOUND,
+            format!("cannot read folder \"{}\"", folder.display()),
+            &format!("{problem}."),
+            "IMPORT FOREIGN SCHEMA takes a folder of the server, in double quotes.",
+        )
+    });
+    entries.into_iter().map(|entry| entry.path()).collect()
+}
+
+/// The tables that a folder has: the name of each, its file or folder, and its files. They are files that end
+/// in `.parquet`, and folders with such.
+fn tables_in(paths: Vec<PathBuf>) -> Vec<Found<Vec<PathBuf>>> {
+    let mut found = Vec::new();
+    for path in paths {
+        pgrx::check_for_interrupts!();
+        let is_folder = path.is_dir();
+        let name = if is_folder { path.file_name() } else { path.file_stem() };
+        let Some(name) = name.and_then(|name| name.to_str()) else { continue };
+        let files = match is_folder {
+            // Folders of keys are parts of a table.
+            true if name.starts_with(['.', '_']) || name.contains('=') => continue,
+            true => find(&path).unwrap_or_default(),
+            false if path.extension().is_some_and(|ending| ending == "parquet") && path.is_file() => {
+                vec![path.clone()]
+            }
+            false => continue,
+        };
+        if !files.is_empty() {
+            found.push((name.to_owned(), path, files));
+        }
+    }
+    found
+}
+
+/// `CREATE FOREIGN TABLE` without a column: the statement with those of its files. Null: nothing to change.
+///
+/// # Safety
+/// A statement as the server hands it to a hook.
+pub(super) unsafe fn with_columns(statement: *mut PlannedStmt) -> *mut PlannedStmt {
+    // SAFETY: the server's own statement, which is copied before it is changed; casts follow the tags.
+    unsafe {
+        let create = (*statement).utilityStmt.cast::<CreateForeignTableStmt>();
+        let base = &(*create).base;
+        if !base.tableElts.is_null() || !base.inhRelations.is_null() || !base.partbound.is_null() {
+            return std::ptr::null_mut();
+        }
+        let no_lock = pg_sys::NoLock as i32;
+        let exists = || {
+            let found = pg_sys::RangeVarGetRelidExtended(
+                base.relation,
+                no_lock,
+                pg_sys::RVROption::RVR_MISSING_OK,
+                None,
+                std::ptr::null_mut(),
+            );
+            found != pg_sys::InvalidOid
+        };
+        if base.if_not_exists && exists() {
+            return std::ptr::null_mut();
+        }
+        let list = match foreign::files_named_by(create) {
+            None => return std::ptr::null_mut(),
+            Some((Wrapper::Parquet, names)) => {
+                column_list(&names.iter().flat_map(|name| paths_of(name)).collect::<Vec<_>>())
+            }
+            // A file that the table is to write has no columns yet.
+            Some((Wrapper::ColumnFile, names)) => match names.first().filter(|name| name.exists()) {
+                None => return std::ptr::null_mut(),
+                Some(name) => imported::column_list(name),
+            },
+        };
+        let text = format!("CREATE FOREIGN TABLE t ({list}) SERVER s");
+        let text = encoding::from_utf8(&text);
+        let parsed = pg_sys::raw_parser(text.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_DEFAULT);
+        let parsed = pg_sys::list_nth(parsed, 0).cast::<pg_sys::RawStmt>();
+        let described = (*parsed).stmt.cast::<CreateForeignTableStmt>();
+        debug_assert!((*described).base.type_ == NodeTag::T_CreateForeignTableStmt);
+        let copy = pg_sys::copyObjectImpl(statement.cast()).cast::<PlannedStmt>();
+        let own = (*copy).utilityStmt.cast::<CreateForeignTableStmt>();
+        (*own).base.tableElts = (*described).base.tableElts;
+        copy
+    }
+}

@@ -1,0 +1,145 @@
+//! Parquet files that foreign tables read.
+//!
+//! Nothing of them is kept in the catalogs: which rows there are, the files alone say. A table names a file,
+//! a folder or a pattern, or a list of such. Each scan looks anew which files that are (`of`).
+//!
+//! - `footer`: footers, which a backend keeps as long as the files are the same
+//! - `open`: their bytes
+
+mod footer;
+mod open;
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use files::column::Column;
+use files::parquet::{TableColumns, Wanted, files_of, keys_of};
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, Datum};
+use vector::{LogicalType, Vector};
+
+use super::column_file::publish;
+use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::relation::Open;
+use crate::host::{encoding, error};
+use crate::options::foreign;
+
+pub use footer::KnownFile;
+pub use open::Bytes;
+
+/// The files of a foreign table.
+///
+/// # Errors
+/// ERRORs where one cannot be opened or is no Parquet file, and where there is none.
+pub fn of(rel: Open) -> Vec<Rc<KnownFile>> {
+    let names = foreign::files_of(rel.oid());
+    names.iter().flat_map(|name| paths_of(name)).map(|path| known(&path)).collect()
+}
+
+/// The files that a name stands for, of which there is one at least.
+///
+/// # Errors
+/// Where there is none, or a folder cannot be read.
+pub fn find(name: &Path) -> files::Result<Vec<PathBuf>> {
+    files_of(name, &|| {
+        pgrx::check_for_interrupts!();
+    })
+}
+
+/// As `find`.
+///
+/// # Errors
+/// ERRORs.
+pub fn paths_of(name: &Path) -> Vec<PathBuf> {
+    find(name).unwrap_or_else(|problem| fail(name, &problem))
+}
+
+/// A file, whose footer was read.
+///
+/// # Errors
+/// As `of`.
+pub fn known(path: &Path) -> Rc<KnownFile> {
+    pgrx::check_for_interrupts!();
+    footer::known(path).unwrap_or_else(|problem| fail(path, &problem))
+}
+
+/// Raises an ERROR about a Parquet file.
+pub fn fail(path: &Path, problem: &files::Error) -> ! {
+    let code = match problem {
+        files::Error::Io(io) => match io.kind() {
+            std::io::ErrorKind::NotFound => Code::ERRCODE_UNDEFINED_FILE,
+            std::io::ErrorKind::PermissionDenied => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            std::io::ErrorKind::StorageFull => Code::ERRCODE_DISK_FULL,
+            _ => Code::ERRCODE_IO_ERROR,
+        },
+        files::Error::Malformed(_) => Code::ERRCODE_DATA_CORRUPTED,
+        files::Error::Unsupported(_) => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+    };
+    error::raise(code, format!("cannot use Parquet file \"{}\"", path.display()), &format!("{problem}."), "")
+}
+
+/// What a foreign table wants of its files.
+pub struct WantedColumns<'a> {
+    attributes: &'a [pg_sys::FormData_pg_attribute],
+    columns: Vec<Option<Column>>,
+}
+
+impl<'a> WantedColumns<'a> {
+    /// Of an open foreign table.
+    ///
+    /// # Errors
+    /// ERRORs where it has text, and the database has another encoding than Parquet.
+    pub fn of(rel: Open<'a>) -> Self {
+        let attributes = rel.columns();
+        let columns = publish::columns_of_others(rel);
+        let has_text = columns.iter().flatten().any(|column| column.logical == LogicalType::Text);
+        if has_text && !encoding::is_utf8() {
+            error::not_supported(
+                format!("cannot read text of Parquet files for foreign table {}", rel.quoted_name()),
+                "Their text is UTF-8, and the database has another encoding.",
+                "COPY ... FROM reads it, and converts.",
+            );
+        }
+        Self { attributes, columns }
+    }
+
+    /// Where they are in a file. Those that it does not have, its folders may tell (`key=value`).
+    ///
+    /// # Errors
+    /// ERRORs where it has not all of them, or others by these names, and where a folder's value is none of
+    /// its column's type.
+    pub fn in_file<'w>(&'w self, file: &KnownFile) -> TableColumns {
+        let keys = keys_of(&file.path);
+        let wanted = |(attribute, column): (&pg_sys::FormData_pg_attribute, Option<&'w Column>)| {
+            let column = column?;
+            // The innermost folder counts.
+            let key = keys.iter().rev().find(|(key, _)| *key == column.name);
+            // SAFETY: an attribute of an open relation.
+            let otherwise = key.map(|(_, value)| unsafe { value_of(attribute, value.as_deref()) });
+            Some(Wanted { column, otherwise })
+        };
+        let wanted =
+            self.attributes.iter().zip(self.columns.iter().map(Option::as_ref)).map(wanted).collect();
+        file.footer.table(wanted).unwrap_or_else(|problem| fail(&file.path, &problem))
+    }
+}
+
+/// The value of a column that this text stands for, as a vector of one row. None: NULL.
+unsafe fn value_of(attribute: &pg_sys::FormData_pg_attribute, text: Option<&str>) -> Vector {
+    // SAFETY: the caller's promise; the input function of a type reads text, and may raise an ERROR.
+    unsafe {
+        let mut writer = ColumnWriter::new(ColumnType::of(attribute));
+        match text {
+            None => writer.push_value(Datum::null(), true),
+            Some(text) => {
+                let text = encoding::from_utf8(text);
+                let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+                pg_sys::getTypeInputInfo(attribute.atttypid, &raw mut input, &raw mut parameter);
+                let text = text.as_ptr().cast_mut();
+                let value = pg_sys::OidInputFunctionCall(input, text, parameter, attribute.atttypmod);
+                writer.push_value(value, false);
+            }
+        }
+        writer.take()
+    }
+}
