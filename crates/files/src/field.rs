@@ -50,6 +50,8 @@ pub enum FieldKind {
     Text,
     /// Bytes, in `Bytes`.
     Bytes,
+    /// Lists, maps and structs, as text of JSON in `Bytes`.
+    Json,
     /// Values that are not read. The text says what they are.
     Other(&'static str),
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use files::column::{Column, ColumnFile};
 use files::csv::{self, CsvReader, Dialect, Record};
-use files::parquet::{ParquetReader, columns, to_column};
+use files::parquet::{Form, ParquetReader, columns, to_column};
 use files::{Error, Field, FieldKind, Result};
 use vector::{LogicalType, Vector, VectorBuilder};
 
@@ -47,8 +47,11 @@ impl Source {
     fn of_parquet(path: &Path, names: Option<&[String]>) -> Result<Self> {
         let mut reader = Box::new(ParquetReader::open(path)?);
         let fields = reader.fields();
-        let chosen = choose(fields.iter().map(|field| field.name.as_str()), names)?;
-        reader.choose(&chosen);
+        let chosen = match names {
+            None => reader.parts().to_vec(),
+            named => choose(fields.iter().map(|field| field.name.as_str()), named)?,
+        };
+        reader.choose(&chosen.iter().map(|&at| (at, Form::Json)).collect::<Vec<_>>());
         let fields: Vec<Field> = chosen.iter().filter_map(|&at| fields.get(at).cloned()).collect();
         let kinds = fields.iter().map(|field| field.kind).collect();
         Ok(Self { columns: columns(&fields)?, rows: Rows::Parquet { reader, kinds } })

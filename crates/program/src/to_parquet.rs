@@ -46,7 +46,9 @@ pub fn run(mut source: Source, file: File, codec: Codec) -> Result<()> {
 /// Refuses text that Parquet has no place for. A database in another encoding leaves such in its column
 /// files.
 fn check_text(column: &Vector, field: &Field) -> Result<()> {
-    let (FieldKind::Text, Values::Bytes(values)) = (field.kind, &column.values) else { return Ok(()) };
+    let (FieldKind::Text | FieldKind::Json, Values::Bytes(values)) = (field.kind, &column.values) else {
+        return Ok(());
+    };
     let is_text = |(row, text)| !column.is_valid(row) || std::str::from_utf8(text).is_ok();
     match values.iter().enumerate().all(is_text) {
         true => Ok(()),

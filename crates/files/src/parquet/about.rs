@@ -14,7 +14,8 @@ impl ParquetFile {
         self.metadata.file_metadata().created_by()
     }
 
-    /// Its columns, with the types that their values are read as. Values of other types are not read.
+    /// Its columns of single values, with the types that these are read as. Values of other types are not
+    /// read.
     pub fn columns(&self) -> Vec<Column> {
         let column = |field: &Field| {
             let read = columns(std::slice::from_ref(field)).ok().and_then(|mut all| all.pop());
@@ -24,7 +25,7 @@ impl ParquetFile {
                 Column { number: 0, name: field.name.clone(), declared: what.into(), logical }
             })
         };
-        self.fields().iter().map(column).collect()
+        self.leaves.iter().map(column).collect()
     }
 
     /// What is known of a column in a row group, by their positions. None where there is no such.
@@ -49,7 +50,7 @@ impl ParquetFile {
         at: usize,
         chunk: &ColumnChunkMetaData,
     ) -> Option<stripe::ColumnStatistics> {
-        let field = self.fields().get(at)?;
+        let field = self.leaves.get(at)?;
         let logical = columns(std::slice::from_ref(field)).ok()?.first()?.logical;
         let description = self.metadata.file_metadata().schema_descr().columns().get(at)?.clone();
         let column = ReadColumn { at, description, field: field.clone(), kind: field.kind, logical };

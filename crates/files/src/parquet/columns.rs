@@ -46,6 +46,7 @@ pub fn columns(fields: &[Field]) -> Result<Vec<Column>> {
             FieldKind::Uuid => ("uuid".into(), LogicalType::Uuid),
             FieldKind::Text => ("text".into(), LogicalType::Text),
             FieldKind::Bytes => ("bytea".into(), LogicalType::Bytes),
+            FieldKind::Json => ("json".into(), LogicalType::Bytes),
             FieldKind::Other(what) => {
                 return Err(Error::Unsupported(format!(
                     "column {} is {what}, which is not read",
@@ -127,6 +128,10 @@ pub fn read_as(from: &Field, to: &Column) -> Result<FieldKind> {
     };
     if to.logical == LogicalType::Numeric && to.declared == "numeric" {
         return if let K::Decimal { .. } = from.kind { Ok(from.kind) } else { Err(other()) };
+    }
+    // JSON that is put together here is JSON.
+    if from.kind == K::Json && (to.declared == "json" || to.declared == "text") {
+        return Ok(K::Json);
     }
     // Others than these have conditions of their own: a length, a list of names, a CHECK.
     const TYPES: [&str; 14] = [
@@ -220,6 +225,7 @@ pub fn field(column: &Column) -> Result<Field> {
         }
         LogicalType::Text => FieldKind::Text,
         LogicalType::Bytes if declared == "bytea" => FieldKind::Bytes,
+        LogicalType::Bytes if declared == "json" => FieldKind::Json,
         LogicalType::Bytes | LogicalType::FixedBytes(_) => return Err(refused(column)),
     };
     Ok(Field { name: name.clone(), kind })

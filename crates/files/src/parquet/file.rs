@@ -13,6 +13,7 @@ use parquet::schema::types::ColumnDescPtr;
 use stripe::{ColumnStatistics, write_summary};
 use vector::{LogicalType, Vector};
 
+use super::nested::{self, Found, Nested, Of};
 use super::read::guarded;
 use super::{bounds, columns, footer_schema, schema};
 use crate::column::{Column, Ranges};
@@ -25,6 +26,11 @@ const FIRST_READ: u64 = 64 << 10;
 #[derive(Debug)]
 pub struct ParquetFile {
     pub(super) metadata: ParquetMetaData,
+    /// Its columns of single values.
+    pub(super) leaves: Vec<Field>,
+    /// What may be read of it: such columns, lists, maps and structs.
+    found: Vec<Found>,
+    /// Those of them that are no structs.
     fields: Vec<Field>,
 }
 
@@ -37,6 +43,13 @@ pub(super) struct ReadColumn {
     pub field: Field,
     /// What the values become.
     pub kind: FieldKind,
+    pub logical: LogicalType,
+}
+
+/// A list, map or struct that a table reads as text.
+#[derive(Debug, Clone)]
+pub(super) struct NestedColumn {
+    pub nested: Arc<Nested>,
     pub logical: LogicalType,
 }
 
@@ -54,6 +67,8 @@ pub struct Wanted<'a> {
 pub(super) enum Place {
     /// The file.
     Read(Arc<ReadColumn>),
+    /// Several columns of the file.
+    Nested(NestedColumn),
     /// All rows have this value.
     Same(Arc<Vector>),
 }
@@ -66,6 +81,7 @@ impl Place {
     pub fn logical(&self) -> LogicalType {
         match self {
             Self::Read(column) => column.logical,
+            Self::Nested(column) => column.logical,
             Self::Same(value) => value.logical,
         }
     }
@@ -79,15 +95,23 @@ impl ParquetFile {
     pub fn open(source: &dyn Ranges) -> Result<Self> {
         guarded(|| {
             let metadata = footer(source)?;
-            let columns = metadata.file_metadata().schema_descr().columns();
-            let fields = columns.iter().map(|column| schema::field(column)).collect();
-            Ok(Self { metadata, fields })
+            let schema = metadata.file_metadata().schema_descr();
+            let leaves = schema.columns().iter().map(|column| schema::field(column)).collect();
+            let found = nested::columns(schema)?;
+            let fields = found.iter().filter(|found| !found.is_struct());
+            let fields = fields.map(|found| found.field.clone()).collect();
+            Ok(Self { metadata, leaves, found, fields })
         })
     }
 
-    /// Its columns.
+    /// Its columns. Lists and maps are one each, and so is each part of a struct.
     pub fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// Whether there are structs, which a table may also read as one column.
+    pub fn has_structs(&self) -> bool {
+        self.fields.len() < self.found.len()
     }
 
     /// Rows of each row group.
@@ -108,8 +132,8 @@ impl ParquetFile {
     pub fn table(&self, wanted: Vec<Option<Wanted<'_>>>) -> Result<TableColumns> {
         let all = self.metadata.file_metadata().schema_descr().columns();
         let find = |Wanted { column, otherwise }: Wanted<'_>| {
-            let mut named = self.fields.iter().enumerate().filter(|(_, field)| field.name == column.name);
-            let (at, field) = match (named.next(), named.next(), otherwise) {
+            let mut named = self.found.iter().filter(|found| found.field.name == column.name);
+            let found = match (named.next(), named.next(), otherwise) {
                 (Some(found), None, _) => found,
                 (None, _, Some(value)) => return Ok(Place::Same(Arc::new(value))),
                 (None, _, None) => {
@@ -119,11 +143,18 @@ impl ParquetFile {
                     return Err(Error::Unsupported(format!("it has two columns \"{}\"", column.name)));
                 }
             };
+            let field = &found.field;
+            let kind = columns::read_as(field, column)?;
+            let logical = column.logical;
+            let at = match &found.of {
+                Of::Leaf(at) => *at,
+                Of::Nested(nested) => {
+                    return Ok(Place::Nested(NestedColumn { nested: Arc::clone(nested), logical }));
+                }
+            };
             let Some(description) = all.get(at).cloned() else {
                 return Err(Error::Malformed(format!("it has no column {at}")));
             };
-            let kind = columns::read_as(field, column)?;
-            let logical = column.logical;
             let read = ReadColumn { at, description, field: field.clone(), kind, logical };
             Ok(Place::Read(Arc::new(read)))
         };
@@ -138,6 +169,11 @@ impl ParquetFile {
     pub fn summary(&self, group: usize, columns: &TableColumns) -> Result<Vec<u8>> {
         let rows = self.rows_of(group)?;
         let known = columns.0.iter().map(|column| match column {
+            // No summary says that NULLs were not counted. Of a type that the column has not, nothing is
+            // taken but that some rows may be NULL.
+            Some(Place::Nested(_)) if rows > 1 => {
+                Some((LogicalType::Bool, ColumnStatistics::unknown(rows, rows / 2)))
+            }
             Some(place) => Some((place.logical(), self.statistics(group, place)?)),
             None => Some((LogicalType::Bool, ColumnStatistics::unknown(rows, rows))),
         });
@@ -163,6 +199,7 @@ impl ParquetFile {
         let column = match place {
             Place::Read(column) => column,
             Place::Same(value) => return bounds::of_one_value(value, rows),
+            Place::Nested(_) => return None,
         };
         bounds::statistics(metadata.columns().get(column.at)?, column, rows, self.order(column))
     }

@@ -19,19 +19,24 @@ use vector::{Error, LogicalType, Result, Scalar, Vector};
 
 use super::bloom;
 use super::file::{ParquetFile, Place, ReadColumn, TableColumns};
+use super::nested_group::NestedValues;
 use super::page_index::{self, PagePlaces};
 use super::pages::Decoder;
 use super::read::guarded;
 use super::source::{self, Source};
 
-/// Rows of a chunk.
+/// Rows of a chunk, at most.
 const CHUNK_ROWS: u32 = 1 << 14;
+/// Chunks of a row group, at most, where long rows want small ones.
+const MOST_CHUNKS: u32 = 1 << 18;
 
 /// A row group that is open.
 pub struct RowGroup {
     /// What errors call it.
     name: Arc<str>,
     rows: u32,
+    /// Rows of a chunk.
+    chunk_rows: u32,
     columns: Vec<Option<GroupColumn>>,
 }
 
@@ -45,6 +50,8 @@ struct GroupColumn {
 enum Values {
     /// In the file.
     Read(Box<ReadValues>),
+    /// In several columns of the file.
+    Nested(Box<NestedValues>),
     /// One for all rows.
     Same(Arc<Vector>),
 }
@@ -74,10 +81,20 @@ impl RowGroup {
     /// `Unsupported` where it has more rows than a stripe may have, `Malformed` where the file is.
     pub fn open(file: &ParquetFile, name: &str, group: usize, columns: &TableColumns) -> crate::Result<Self> {
         let rows = file.rows_of(group)?;
-        let of_group = |place: &Place| {
+        let mut chunk_rows = CHUNK_ROWS;
+        let mut of_group = |place: &Place| {
             let chunks = file.metadata.row_groups().get(group).map(|group| group.columns());
             let values = match place {
                 Place::Same(value) => Values::Same(Arc::clone(value)),
+                Place::Nested(column) => {
+                    if let Some(group) = file.metadata.row_groups().get(group) {
+                        let most = column.nested.rows_at_once(group);
+                        let most = u32::try_from(most).unwrap_or(CHUNK_ROWS).max(rows.div_ceil(MOST_CHUNKS));
+                        chunk_rows = chunk_rows.min(most);
+                    }
+                    let of_leaf = |at: usize| chunks.and_then(|chunks| chunks.get(at)).cloned();
+                    Values::Nested(Box::new(NestedValues::new(column, of_leaf)?))
+                }
                 Place::Read(column) => {
                     let metadata = chunks.and_then(|chunks| chunks.get(column.at)).cloned();
                     let lacks = || crate::Error::Malformed(format!("row group {group} lacks a column"));
@@ -95,10 +112,10 @@ impl RowGroup {
             };
             Ok(GroupColumn { logical: place.logical(), statistics: file.statistics(group, place), values })
         };
-        let columns = columns.0.iter().map(|column| column.as_ref().map(of_group).transpose());
+        let columns = columns.0.iter().map(|column| column.as_ref().map(&mut of_group).transpose());
         let columns = columns.collect::<crate::Result<_>>()?;
         let name = format!("file \"{name}\", row group {}", group + 1);
-        Ok(Self { name: name.into(), rows, columns })
+        Ok(Self { name: name.into(), rows, chunk_rows, columns })
     }
 
     fn column(&self, column: usize) -> Option<&GroupColumn> {
@@ -108,7 +125,7 @@ impl RowGroup {
     fn values(&self, column: usize) -> Option<&ReadValues> {
         match &self.column(column)?.values {
             Values::Read(values) => Some(values),
-            Values::Same(_) => None,
+            Values::Nested(_) | Values::Same(_) => None,
         }
     }
 
@@ -178,12 +195,12 @@ impl OpenStripe for RowGroup {
     }
 
     fn chunk_count(&self) -> u32 {
-        self.rows.div_ceil(CHUNK_ROWS)
+        self.rows.div_ceil(self.chunk_rows)
     }
 
     fn chunk_rows(&self, chunk: u32) -> Range<u32> {
-        let start = chunk.saturating_mul(CHUNK_ROWS).min(self.rows);
-        start..start.saturating_add(CHUNK_ROWS).min(self.rows)
+        let start = chunk.saturating_mul(self.chunk_rows).min(self.rows);
+        start..start.saturating_add(self.chunk_rows).min(self.rows)
     }
 
     fn column_statistics(
@@ -210,7 +227,7 @@ impl OpenStripe for RowGroup {
     }
 
     fn counts_chunks(&self) -> bool {
-        self.rows <= CHUNK_ROWS
+        self.rows <= self.chunk_rows
     }
 
     fn has_stripe_filters(&self) -> bool {
@@ -251,6 +268,7 @@ impl OpenStripe for RowGroup {
             Values::Same(value) => {
                 Box::new(SameChunk { value: Arc::clone(value), rows: rows.end - rows.start })
             }
+            Values::Nested(values) => values.read_chunk(self.location(column), self.rows, rows, bytes)?,
             Values::Read(values) => {
                 let stored = or_read(&values.stored, || self.stored(column, values, bytes))?;
                 stored.source.read(&rows, bytes)?;
@@ -318,13 +336,13 @@ impl Stored {
 }
 
 /// Where an error was met: row group, and column of the table, from zero on.
-struct Location {
+pub(super) struct Location {
     group: Arc<str>,
     column: Option<u32>,
 }
 
 impl Location {
-    fn tell(&self, problem: &crate::Error) -> Error {
+    pub fn tell(&self, problem: &crate::Error) -> Error {
         let text = format!("{}: {problem}", self.group);
         match problem {
             crate::Error::Io(_) => Error::Host(text),

@@ -3,9 +3,11 @@
 //! Each column that is read has a reader of its own within a row group, which goes from page to page. So a
 //! few pages of each column are in memory, however long the row group is.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
@@ -15,31 +17,50 @@ use parquet::schema::types::ColumnDescPtr;
 use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
 
 use super::file::footer;
+use super::nested::{self, Nested};
+use super::nested_text::Form;
+use super::records::Records;
 use super::schema;
 use crate::{Error, Field, FieldKind, Result};
 
-/// A column that is read.
+/// A column that may be read.
+enum Place {
+    /// A column of the file, by its number.
+    Own(usize, ColumnDescPtr),
+    /// Columns of the file that are one value together.
+    Nested(Arc<Nested>, Form),
+}
+
 struct Chosen {
-    /// Its number in the file.
-    at: usize,
-    column: ColumnDescPtr,
     field: Field,
+    place: Place,
+}
+
+/// What reads a column in a row group.
+enum Reading {
+    Own(Box<ColumnReader>),
+    Nested(Box<Records>),
 }
 
 /// A Parquet file that is being read.
 pub struct ParquetReader {
     file: SerializedFileReader<File>,
     chosen: Vec<Chosen>,
+    /// Positions among `fields` of the columns that are in no other.
+    outermost: Vec<usize>,
+    /// Positions among `fields` of those that are no structs.
+    parts: Vec<usize>,
     /// The next row group.
     group: usize,
     /// Readers of the columns in the row group that is being read.
-    readers: Vec<ColumnReader>,
-    /// Rows of that row group that were not read.
+    readers: Vec<Reading>,
+    /// Rows of that row group that were not read, and how many of them may be read at once.
     left: usize,
+    most: usize,
 }
 
 impl ParquetReader {
-    /// Opens a file, of which all columns are going to be read.
+    /// Opens a file, of which all columns are going to be read but for structs, whose parts are.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path)?;
         guarded(|| Self::of(file))
@@ -50,25 +71,54 @@ impl ParquetReader {
         let schema = footer(&file)?.file_metadata().schema_descr_ptr();
         let options = ReadOptionsBuilder::new().with_parquet_schema(schema).build();
         let file = SerializedFileReader::new_with_options(file, options)?;
-        let columns = file.metadata().file_metadata().schema_descr().columns().iter().enumerate();
-        let chosen = columns.map(|(at, column)| {
-            let field = schema::field(column);
-            Chosen { at, column: column.clone(), field }
-        });
-        let chosen = chosen.collect();
-        Ok(Self { file, chosen, group: 0, readers: Vec::new(), left: 0 })
+        let schema = file.metadata().file_metadata().schema_descr();
+        let (mut chosen, mut outermost, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, found) in nested::columns(schema)?.into_iter().enumerate() {
+            if found.is_outermost {
+                outermost.push((found.first, at));
+            }
+            if !found.is_struct() {
+                parts.push(at);
+            }
+            let place = match found.of {
+                nested::Of::Leaf(at) => Place::Own(at, schema.column(at)),
+                nested::Of::Nested(nested) => Place::Nested(nested, Form::Json),
+            };
+            chosen.push(Chosen { field: found.field, place });
+        }
+        // Structs are behind all others there.
+        outermost.sort_unstable();
+        let outermost = outermost.into_iter().map(|(_, at)| at).collect();
+        Ok(Self { file, chosen, outermost, parts, group: 0, readers: Vec::new(), left: 0, most: 0 })
     }
 
-    /// The columns that are read.
+    /// All columns: those of the file, then structs as one value each. Lists and maps are one value.
     pub fn fields(&self) -> Vec<Field> {
         self.chosen.iter().map(|chosen| chosen.field.clone()).collect()
     }
 
-    /// Reads no other columns than these, by their positions among `fields`, in this order. Before the first
-    /// row.
-    pub fn choose(&mut self, positions: &[usize]) {
+    /// Positions among `fields` of the columns that are part of no struct, in the file's order.
+    pub fn outermost(&self) -> &[usize] {
+        &self.outermost
+    }
+
+    /// Positions among `fields` of those that are no structs, in the file's order.
+    pub fn parts(&self) -> &[usize] {
+        &self.parts
+    }
+
+    /// Reads no other columns than these, by their positions among `fields`, in this order, each in a form.
+    /// Before the first row.
+    pub fn choose(&mut self, wanted: &[(usize, Form)]) {
         let mut all: Vec<Option<Chosen>> = std::mem::take(&mut self.chosen).into_iter().map(Some).collect();
-        self.chosen = positions.iter().filter_map(|&at| all.get_mut(at).and_then(Option::take)).collect();
+        let choose = |&(at, form): &(usize, Form)| {
+            let mut chosen = all.get_mut(at).and_then(Option::take)?;
+            if let Place::Nested(_, of) = &mut chosen.place {
+                *of = form;
+            }
+            Some(chosen)
+        };
+        self.chosen = wanted.iter().filter_map(choose).collect();
     }
 
     /// Rows of the file.
@@ -87,19 +137,36 @@ impl ParquetReader {
             if self.group >= self.file.num_row_groups() {
                 return Ok(None);
             }
-            let group = self.file.get_row_group(self.group)?;
-            self.group += 1;
-            let readers = self.chosen.iter().map(|chosen| group.get_column_reader(chosen.at));
-            self.readers = readers.collect::<std::result::Result<_, _>>()?;
-            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            self.next_group()?;
         }
-        let rows = most.min(self.left);
+        let rows = most.min(self.left).min(self.most);
         self.left -= rows;
         let columns = self.readers.iter_mut().zip(&self.chosen);
-        let vector = |(reader, chosen): (&mut ColumnReader, &Chosen)| {
-            vector(reader, &chosen.column, &chosen.field, rows)
+        let vector = |(reader, chosen): (&mut Reading, &Chosen)| match (reader, &chosen.place) {
+            (Reading::Own(reader), Place::Own(_, column)) => vector(reader, column, &chosen.field, rows),
+            (Reading::Nested(records), _) => records.read(rows),
+            _ => Err(Error::Unsupported("a column that was not opened".into())),
         };
         columns.map(vector).collect::<Result<_>>().map(Some)
+    }
+
+    fn next_group(&mut self) -> Result<()> {
+        let group = self.file.get_row_group(self.group)?;
+        self.group += 1;
+        self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        self.most = self.left;
+        self.readers.clear();
+        for chosen in &self.chosen {
+            self.readers.push(match &chosen.place {
+                Place::Own(at, _) => Reading::Own(Box::new(group.get_column_reader(*at)?)),
+                Place::Nested(nested, form) => {
+                    self.most = self.most.min(nested.rows_at_once(group.metadata()));
+                    let pages = |at: usize| Ok(group.get_column_page_reader(at)?);
+                    Reading::Nested(Box::new(Records::open(nested, *form, pages)?))
+                }
+            });
+        }
+        Ok(())
     }
 }
 
@@ -119,10 +186,25 @@ fn values<T: DataType>(
     of: Of<'_>,
     rows: usize,
 ) -> Result<(Vec<T::T>, Option<Bitmap>)> {
+    let greatest = of.column.max_def_level();
+    if let Some(kept) = of.levels {
+        let (mut kept, mut values) = (kept.borrow_mut(), Vec::new());
+        let Levels { definition, repetition } = &mut *kept;
+        let (records, ..) = reader.read_records(rows, Some(definition), Some(repetition), &mut values)?;
+        // Those that are zero everywhere are not stored.
+        let entries = values.len().max(definition.len());
+        definition.resize(entries, 0);
+        repetition.resize(entries, 0);
+        return match records == rows
+            && definition.iter().filter(|level| **level == greatest).count() == values.len()
+        {
+            true => Ok((values, None)),
+            false => Err(Error::Malformed(format!("column {} ends before its row group", of.field.name))),
+        };
+    }
     let mut values = Vec::with_capacity(rows);
     let mut levels = Vec::with_capacity(rows);
     let (records, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-    let greatest = of.column.max_def_level();
     let found = if greatest == 0 { values.len() } else { levels.len() };
     if records != rows || found != rows {
         return Err(Error::Malformed(format!(
@@ -179,11 +261,11 @@ fn of_reals<V>((values, validity): (Vec<V>, Option<Bitmap>), make: impl Fn(V) ->
 /// Values row by row.
 fn built<V>(
     (values, validity): (Vec<V>, Option<Bitmap>),
-    rows: usize,
     logical: LogicalType,
     push: impl Fn(&mut VectorBuilder, V) -> bool,
 ) -> Result<Vector> {
     let mut builder = VectorBuilder::new(logical);
+    let rows = validity.as_ref().map_or(values.len(), Bitmap::len);
     let mut values = values.into_iter();
     for row in 0..rows {
         let value =
@@ -205,6 +287,16 @@ fn built<V>(
 struct Of<'a> {
     column: &'a ColumnDescPtr,
     field: &'a Field,
+    /// Where the levels go of a column within lists or structs.
+    levels: Option<&'a RefCell<Levels>>,
+}
+
+/// What Parquet says of each entry of a column within lists or structs: up to which of them there is a value,
+/// and in which one it goes on.
+#[derive(Default)]
+pub(super) struct Levels {
+    pub definition: Vec<i16>,
+    pub repetition: Vec<i16>,
 }
 
 /// Passes over the next values of a column.
@@ -232,7 +324,23 @@ pub(super) fn vector(
     field: &Field,
     rows: usize,
 ) -> Result<Vector> {
-    let (of, kind) = (Of { column, field }, field.kind);
+    decoded(reader, Of { column, field, levels: None }, rows)
+}
+
+/// Adds the levels of the next rows of a column, and returns the values that are there, without gaps.
+pub(super) fn entries(
+    reader: &mut ColumnReader,
+    column: &ColumnDescPtr,
+    field: &Field,
+    rows: usize,
+    levels: &RefCell<Levels>,
+) -> Result<Vector> {
+    decoded(reader, Of { column, field, levels: Some(levels) }, rows)
+}
+
+fn decoded(reader: &mut ColumnReader, of: Of<'_>, rows: usize) -> Result<Vector> {
+    let Of { column, field, .. } = of;
+    let kind = field.kind;
     if let FieldKind::Other(what) = kind {
         return Err(Error::Unsupported(format!("column {} is {what}, which is not read", field.name)));
     }
@@ -243,13 +351,13 @@ pub(super) fn vector(
     let is_decimal = matches!(kind, FieldKind::Decimal { .. });
     Ok(match reader {
         ColumnReader::BoolColumnReader(reader) => {
-            built(values(reader, of, rows)?, rows, LogicalType::Bool, VectorBuilder::push_bool)?
+            built(values(reader, of, rows)?, LogicalType::Bool, VectorBuilder::push_bool)?
         }
         ColumnReader::Int32ColumnReader(reader) => {
             let found = values(reader, of, rows)?;
             match () {
                 () if is_decimal => {
-                    built(found, rows, LogicalType::Numeric, |to, value: i32| decimal(value.into())(to))?
+                    built(found, LogicalType::Numeric, |to, value: i32| decimal(value.into())(to))?
                 }
                 () if schema::is_unsigned(column) => {
                     of_integers(found, kind, |value: i32| i64::from(value.cast_unsigned()))
@@ -260,7 +368,7 @@ pub(super) fn vector(
         ColumnReader::Int64ColumnReader(reader) => {
             let found = values(reader, of, rows)?;
             match is_decimal {
-                true => built(found, rows, LogicalType::Numeric, |to, value: i64| decimal(value.into())(to))?,
+                true => built(found, LogicalType::Numeric, |to, value: i64| decimal(value.into())(to))?,
                 false => of_integers(found, kind, |value: i64| value),
             }
         }
@@ -273,18 +381,17 @@ pub(super) fn vector(
         ColumnReader::DoubleColumnReader(reader) => of_reals(values(reader, of, rows)?, |value: f64| value),
         ColumnReader::ByteArrayColumnReader(reader) => {
             let found = values(reader, of, rows)?;
-            of_bytes(found, rows, field, |value: &ByteArray| value.data(), &decimal)?
+            of_bytes(found, field, |value: &ByteArray| value.data(), &decimal)?
         }
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
             let found = values(reader, of, rows)?;
-            of_bytes(found, rows, field, |value: &FixedLenByteArray| value.data(), &decimal)?
+            of_bytes(found, field, |value: &FixedLenByteArray| value.data(), &decimal)?
         }
     })
 }
 
 fn of_bytes<V, P: Fn(&mut VectorBuilder) -> bool>(
     found: (Vec<V>, Option<Bitmap>),
-    rows: usize,
     field: &Field,
     bytes: impl Fn(&V) -> &[u8],
     decimal: &dyn Fn(i128) -> P,
@@ -300,7 +407,7 @@ fn of_bytes<V, P: Fn(&mut VectorBuilder) -> bool>(
     if logical == LogicalType::Text && !found.0.iter().all(|value| is_text(bytes(value))) {
         return Err(Error::Malformed(format!("column {} has text that is not UTF-8", field.name)));
     }
-    built(found, rows, logical, |to, value| match logical {
+    built(found, logical, |to, value| match logical {
         LogicalType::Numeric => big_endian(bytes(&value)).is_some_and(|unscaled| decimal(unscaled)(to)),
         LogicalType::Float64 => half(bytes(&value)).is_some_and(|real| to.push_f64(real)),
         LogicalType::Uuid if bytes(&value).len() != 16 => false,

@@ -16,9 +16,14 @@ pub fn field(column: &ColumnDescriptor) -> Field {
 }
 
 fn kind(column: &ColumnDescriptor) -> FieldKind {
-    if column.max_rep_level() > 0 {
-        return FieldKind::Other("a list or a map");
+    match column.max_rep_level() {
+        0 => of_values(column),
+        _ => FieldKind::Other("a list or a map"),
     }
+}
+
+/// What single values of a column are, within lists or not.
+pub fn of_values(column: &ColumnDescriptor) -> FieldKind {
     let physical = column.physical_type();
     if let Some(logical) = column.logical_type_ref() {
         let unit = |unit: &TimeUnit| match unit {

@@ -56,6 +56,7 @@ pub fn column_type(field: &Field) -> Result<Type> {
         FieldKind::Uuid => (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Uuid), 16),
         FieldKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String), 0),
         FieldKind::Bytes => (Physical::BYTE_ARRAY, None, 0),
+        FieldKind::Json => (Physical::BYTE_ARRAY, Some(LogicalType::Json), 0),
         FieldKind::Other(what) => return Err(Error::Unsupported(format!("{what} is not written"))),
     };
     let (precision, scale) = match field.kind {
@@ -124,7 +125,7 @@ pub fn write(writer: &mut SerializedColumnWriter<'_>, column: &Vector, field: &F
         (FieldKind::Real { .. }, Values::Float64(values)) => {
             into.put::<DoubleType>(&of(values, validity, |value| value))
         }
-        (FieldKind::Text | FieldKind::Bytes, Values::Bytes(views)) => {
+        (FieldKind::Text | FieldKind::Bytes | FieldKind::Json, Values::Bytes(views)) => {
             into.put::<ByteArrayType>(&byte_arrays(views, validity))
         }
         _ => Err(Error::Unsupported(format!("{:?} is not written as {:?}", column.logical, field.kind))),

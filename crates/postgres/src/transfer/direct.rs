@@ -113,7 +113,8 @@ struct Read {
 /// The fields that fill these columns, in their order. None where `from_file` has to do it.
 fn chosen(rel: Open, file: &KnownFile, targets: &[usize], by_name: bool) -> Option<Vec<Read>> {
     let fields = file.footer.fields();
-    if !by_name && fields.len() != targets.len() {
+    // A struct may be what fills a column.
+    if !by_name && (fields.len() != targets.len() || file.footer.has_structs()) {
         return None;
     }
     let of_target = |(place, &at): (usize, &usize)| {

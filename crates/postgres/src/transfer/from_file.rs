@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use files::column::Column;
-use files::parquet::{ParquetReader, columns, to_column};
+use files::parquet::{Form, ParquetReader, columns, to_column};
 use files::{Field, FieldKind, text};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CopyStmt, PlannedStmt, SubTransactionId, SubXactEvent, XactEvent};
@@ -127,33 +127,54 @@ pub fn end() {
     }
 }
 
-/// Names of the columns that are filled.
-unsafe fn targets(copy: *const CopyStmt) -> Vec<String> {
+/// The columns that are filled: their names, and the text that lists and structs become for them.
+unsafe fn targets(copy: *const CopyStmt) -> Vec<(String, Form)> {
     // SAFETY: a COPY of a table. The server raises an ERROR where there is none.
     unsafe {
         let named = pgrx::PgList::<pg_sys::String>::from_pg((*copy).attlist);
-        let text = |name: *const std::ffi::c_char| encoding::to_utf8(CStr::from_ptr(name)).into_owned();
-        if !named.is_empty() {
-            return named.iter_ptr().map(|name| text((*name).sval)).collect();
-        }
         let lock = pg_sys::RowExclusiveLock as i32;
         let table = pg_sys::RangeVarGetRelidExtended((*copy).relation, lock, 0, None, std::ptr::null_mut());
         with_table(table, pg_sys::NoLock, |rel| {
-            let stored =
-                |column: &&pg_sys::FormData_pg_attribute| !column.attisdropped && column.attgenerated == 0;
-            rel.columns().iter().filter(stored).map(|column| text(column.attname.data.as_ptr())).collect()
+            let columns = rel.columns().iter().filter(|column| !column.attisdropped);
+            let name_of =
+                |column: &pg_sys::FormData_pg_attribute| CStr::from_ptr(column.attname.data.as_ptr());
+            let target = |name: &CStr, of: Option<&pg_sys::FormData_pg_attribute>| {
+                (encoding::to_utf8(name).into_owned(), of.map_or(Form::Json, |column| form(column.atttypid)))
+            };
+            if named.is_empty() {
+                let stored = columns.filter(|column| column.attgenerated == 0);
+                return stored.map(|column| target(name_of(column), Some(column))).collect();
+            }
+            let named = named.iter_ptr().map(|name| CStr::from_ptr((*name).sval));
+            // The server says which of them are not there.
+            named.map(|name| target(name, columns.clone().find(|column| name_of(column) == name))).collect()
         })
     }
 }
 
-/// The fields of the file that fill these columns, in their order.
-fn chosen(reader: &mut ParquetReader, targets: &[String], copy: &ParquetCopy) -> Vec<Field> {
+/// The text that a type's input function reads.
+unsafe fn form(type_oid: pg_sys::Oid) -> Form {
+    // SAFETY: catalog look-ups.
+    unsafe {
+        let base = pg_sys::getBaseType(type_oid);
+        match pg_sys::get_element_type(base) != pg_sys::InvalidOid || pg_sys::type_is_rowtype(base) {
+            true => Form::Literal,
+            false => Form::Json,
+        }
+    }
+}
+
+/// The fields of the file that fill these columns, in their order. By position, they are the columns of the
+/// file, with structs as one, or the parts of structs.
+fn chosen(reader: &mut ParquetReader, targets: &[(String, Form)], copy: &ParquetCopy) -> Vec<Field> {
     let fields = reader.fields();
-    let names = || fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", ");
+    let (outermost, parts) = (reader.outermost().to_vec(), reader.parts().to_vec());
+    let name = |&at: &usize| fields.get(at).map(|field| field.name.as_str());
+    let names = || outermost.iter().filter_map(name).collect::<Vec<_>>().join(", ");
     let positions: Vec<usize> = match copy.by_name {
         true => targets
             .iter()
-            .map(|target| {
+            .map(|(target, _)| {
                 fields.iter().position(|field| field.name == *target).unwrap_or_else(|| {
                     error::raise(
                         Code::ERRCODE_UNDEFINED_COLUMN,
@@ -164,20 +185,22 @@ fn chosen(reader: &mut ParquetReader, targets: &[String], copy: &ParquetCopy) ->
                 })
             })
             .collect(),
-        false if fields.len() == targets.len() => (0..fields.len()).collect(),
+        false if outermost.len() == targets.len() => outermost,
+        false if parts.len() == targets.len() => parts,
         false => error::raise(
             Code::ERRCODE_DATATYPE_MISMATCH,
             format!(
                 "Parquet file \"{}\" has {} columns, and {} are to be filled",
                 copy.path.display(),
-                fields.len(),
+                outermost.len(),
                 targets.len()
             ),
             &format!("It has the columns {}.", names()),
             "Name the columns to fill, or use the option match_by 'name'.",
         ),
     };
-    reader.choose(&positions);
+    let forms = targets.iter().map(|(_, form)| *form);
+    reader.choose(&positions.iter().copied().zip(forms).collect::<Vec<_>>());
     positions.iter().filter_map(|&at| fields.get(at).cloned()).collect()
 }
 

@@ -17,8 +17,6 @@ pub fn of(column: &Column) -> Result<Field> {
         _ if let Ok(field) = parquet::field(column) => of_kind(field.kind),
         // Amounts of money, and domains. What the integers mean, only the server knows.
         LogicalType::Int64 => DataType::Int64,
-        // It is stored as it was written.
-        LogicalType::Bytes if column.declared == "json" => DataType::Utf8,
         LogicalType::Bytes | LogicalType::FixedBytes(_) => {
             return Err(Error::Unsupported(format!(
                 "column {} is {}, of which only the server knows the text: leave it out by --columns",
@@ -52,7 +50,7 @@ fn of_kind(kind: FieldKind) -> DataType {
         FieldKind::Decimal { precision, scale } => DataType::Decimal128(precision as u8, scale as i8),
         FieldKind::Uuid => DataType::FixedSizeBinary(16),
         FieldKind::Bytes => DataType::Binary,
-        FieldKind::Text | FieldKind::Other(_) => DataType::Utf8,
+        FieldKind::Text | FieldKind::Json | FieldKind::Other(_) => DataType::Utf8,
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use files::csv::{self, CsvReader, Record};
-use files::parquet::ParquetReader;
+use files::parquet::{Form, ParquetReader};
 use files::{Field, FieldKind};
 
 use super::options::{Format, Transfer};
@@ -60,6 +60,9 @@ impl Source {
             .map_err(|error| Error::coded(error.code, format!("{}: {}", path.display(), error.message)))?;
         if let Some(names) = &options.columns {
             source.choose(names)?;
+        } else if let Rows::Parquet(reader) = &source.rows {
+            let parts = reader.parts().to_vec();
+            source.choose_at(&parts);
         }
         match source.fields.is_empty() {
             true => Err(Error::new(format!("{} has no columns", path.display()))),
@@ -106,14 +109,22 @@ impl Source {
             found.ok_or_else(|| Error::new(format!("the file has no column {name}")))
         };
         let chosen: Vec<usize> = names.iter().map(find).collect::<Result<_>>()?;
+        self.choose_at(&chosen);
+        Ok(())
+    }
+
+    /// Reads the columns at these positions, in this order.
+    fn choose_at(&mut self, chosen: &[usize]) {
         self.fields = chosen.iter().filter_map(|&at| self.fields.get(at).cloned()).collect();
         match &mut self.rows {
-            Rows::Parquet(reader) => reader.choose(&chosen),
+            Rows::Parquet(reader) => {
+                reader.choose(&chosen.iter().map(|&at| (at, Form::Json)).collect::<Vec<_>>())
+            }
             Rows::Csv(csv) => {
-                csv.chosen = chosen.into_iter().zip(self.fields.iter().map(|field| field.kind)).collect()
+                let kinds = self.fields.iter().map(|field| field.kind);
+                csv.chosen = chosen.iter().copied().zip(kinds).collect();
             }
         }
-        Ok(())
     }
 
     /// The columns that are read.

@@ -109,7 +109,7 @@ pub fn column(kind: FieldKind, vector: Vector) -> Result<Column> {
                 let _ = write!(out, "{}{byte:02x}", if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" });
             }
         }),
-        (FieldKind::Text, values @ Values::Bytes(_)) => {
+        (FieldKind::Text | FieldKind::Json, values @ Values::Bytes(_)) => {
             Column::new(Kind::Text, Vector { logical: LogicalType::Text, validity, values })
         }
         (FieldKind::Bytes, values @ Values::Bytes(_)) => {

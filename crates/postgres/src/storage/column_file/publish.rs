@@ -225,8 +225,21 @@ pub fn columns_of_others(rel: Open) -> Vec<Option<Column>> {
     /// Generated columns of this kind, from 18 on.
     const VIRTUAL: u8 = b'v';
     let column_of = |attribute: &pg_sys::FormData_pg_attribute| {
-        let is_there = !attribute.attisdropped && attribute.attgenerated as u8 != VIRTUAL;
-        is_there.then(|| column(attribute))
+        if attribute.attisdropped || attribute.attgenerated as u8 == VIRTUAL {
+            return None;
+        }
+        let mut column = column(attribute);
+        // A type of a user may have the name of one of the server's, whose bytes it does not hold.
+        if attribute.atttypid.to_u32() >= pg_sys::FirstGenbkiObjectId && !column.declared.contains('.') {
+            // SAFETY: a catalog look-up; the server's text is copied.
+            let words = unsafe {
+                let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY as u16;
+                pg_sys::format_type_extended(attribute.atttypid, attribute.atttypmod, flags)
+            };
+            // SAFETY: a terminated string.
+            column.declared = encoding::to_utf8(unsafe { std::ffi::CStr::from_ptr(words) }).into_owned();
+        }
+        Some(column)
     };
     rel.columns().iter().map(column_of).collect()
 }

@@ -92,7 +92,10 @@ impl<'a> WantedColumns<'a> {
     pub fn of(rel: Open<'a>) -> Self {
         let attributes = rel.columns();
         let columns = publish::columns_of_others(rel);
-        let has_text = columns.iter().flatten().any(|column| column.logical == LogicalType::Text);
+        let has_text = columns.iter().flatten().any(|column| {
+            // Lists and structs become that.
+            column.logical == LogicalType::Text || column.declared == "json"
+        });
         if has_text && !encoding::is_utf8() {
             error::not_supported(
                 format!("cannot read text of Parquet files for foreign table {}", rel.quoted_name()),

@@ -1,0 +1,282 @@
+"""Lists, maps and structs of Parquet files that pyarrow, DuckDB and polars wrote, by COPY FROM: as jsonb, as
+arrays and as composite types, each beside what the writer says of them. Files of older layouts. Spoiled
+files, and files that claim more than they have, are errors, never the end of a session.
+
+The writers run in target/venv, each in a process of its own.
+"""
+
+import os
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness.checks import Checks
+from harness.place import TARGET
+from harness.session import SqlError
+from harness.spoil import spoiled
+
+SEED = int(os.environ.get("COLONNADE_SEED") or 20261129)
+FLIPS = 1000 if os.environ.get("COLONNADE_LONG") == "1" else 150
+CHECKS = Checks("parquet_nested", SEED)
+# Makes the table `t` of `rows` rows with parts missing at every level, and what PostgreSQL is to say of each
+# row.
+TABLE = r"""
+import datetime, decimal, json, random
+import pyarrow as pa, pyarrow.parquet as p
+chance = random.Random({seed})
+def some(make, missing=0.2):
+    return None if chance.random() < missing else make()
+def many(make, most=4, missing=0.15):
+    return some(lambda: [some(make) for _ in range(chance.choice([0, 1, most]))], missing)
+def word():
+    return chance.choice(['', 'NULL', 'null', 'a', 'x "y" \\ z', '{{}}', "it's", ',', ' ', 'tab\t\n', '\u00fc\U0001f600', '\x01\x1f'])
+def day():
+    return datetime.date(2000, 1, 1) + datetime.timedelta(chance.randrange(-9000, 9000))
+def moment():
+    return datetime.datetime(2000, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(0, chance.randrange(10**9), chance.choice([0, 500000, 1]))
+def real():
+    return chance.choice([0.0, -1.5, 1e300, 1/3, float(chance.randrange(100))])
+def part():
+    return dict(d=some(day), n=some(lambda: decimal.Decimal(chance.randrange(-10**6, 10**6)) / 100), w=some(word))
+columns = dict(
+    id=pa.int32(), i=pa.list_(pa.int32()), w=pa.list_(pa.string()), f=pa.list_(pa.float64()), m=pa.map_(pa.string(), pa.int64()),
+    s=pa.struct([('a', pa.int32()), ('l', pa.list_(pa.string())), ('in', pa.struct([('b', pa.bool_()), ('t', pa.timestamp('us', 'UTC'))]))]),
+    d=pa.list_(pa.struct([('d', pa.date32()), ('n', pa.decimal128(9, 2)), ('w', pa.string())])),
+    ll=pa.list_(pa.list_(pa.int64())), ms=pa.map_(pa.string(), pa.list_(pa.struct([('x', pa.int32()), ('y', pa.list_(pa.string()))]))), b=pa.list_(pa.binary()), u=pa.list_(pa.uint64()))
+def row(at):
+    keys = lambda: dict.fromkeys(word() for _ in range(3))
+    return dict(id=at, i=many(lambda: chance.randrange(-10**9, 10**9)), w=many(word), f=many(real), m=some(lambda: {{k: some(lambda: chance.randrange(10**12)) for k in keys()}}),
+        s=some(lambda: dict(a=some(lambda: at), l=many(word), **{{'in': some(lambda: dict(b=some(lambda: at % 2 == 0), t=some(moment)))}})),
+        d=many(part), ll=many(lambda: [some(lambda: chance.randrange(99)) for _ in range(chance.randrange(3))]),
+        ms=some(lambda: {{k: many(lambda: dict(x=some(lambda: at), y=many(word))) for k in keys()}}), b=many(lambda: bytes([at % 256, 0])), u=many(lambda: 2**64 - 1 - at))
+rows = [row(at) for at in range({rows})]
+# One long list: it goes on over pages.
+rows[{rows} // 2]['i'] = list(range(30000))
+def shown(value):
+    if isinstance(value, dict):
+        return {{k: shown(v) for k, v in value.items()}}
+    if isinstance(value, list):
+        return [shown(v) for v in value]
+    if isinstance(value, datetime.datetime):
+        return value.strftime('%Y-%m-%dT%H:%M:%S') + f'.{{value.microsecond:06}}'.rstrip('0').rstrip('.') + '+00:00'
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return '\\x' + value.hex()
+    return float(value) if isinstance(value, decimal.Decimal) else value
+with open(expected, 'w') as out:
+    for r in rows:
+        out.write(json.dumps(shown(r)).replace('\\', '\\\\') + '\n')
+lists = [{{k: list(v.items()) if isinstance(v, dict) and k in ('m', 'ms') else v for k, v in r.items()}} for r in rows]
+t = pa.Table.from_pylist(lists, schema=pa.schema(list(columns.items())))
+p.write_table(t, a)
+"""
+# Each reads the file `a` and writes `b`.
+WRITERS = {
+    "pyarrow": "import pyarrow.parquet as p; p.write_table(p.read_table(a), b)",
+    "pyarrow, small pages": "import pyarrow.parquet as p; p.write_table(p.read_table(a), b, data_page_version='2.0', compression='zstd', data_page_size=2000, row_group_size=700, write_page_index=True)",
+    "pyarrow, plain": "import pyarrow.parquet as p; p.write_table(p.read_table(a), b, version='1.0', use_dictionary=False, compression='gzip', data_page_size=3000, use_compliant_nested_type=False)",
+    "pyarrow, delta encodings": "import pyarrow.parquet as p; p.write_table(p.read_table(a), b, use_dictionary=False, column_encoding={'i.list.element': 'DELTA_BINARY_PACKED', 'w.list.element': 'DELTA_BYTE_ARRAY', 'f.list.element': 'BYTE_STREAM_SPLIT'})",
+    "duckdb": "import duckdb; duckdb.sql(f\"SET timezone = 'UTC'; COPY (SELECT * FROM '{a}') TO '{b}' (FORMAT parquet, ROW_GROUP_SIZE 2048)\")",
+    "polars": "import polars; polars.read_parquet(a).write_parquet(b)",
+}
+PARTS = "i w f m s d ll ms b u".split()
+
+
+def python(code, **names):
+    names = "\n".join(f"{name} = {str(value)!r}" for name, value in names.items())
+    done = subprocess.run([TARGET / "venv/bin/python", "-c", f"{names}\n{code}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1500:]
+    return done.stdout
+
+
+def fails(session, statement, *texts):
+    try:
+        session.run(statement)
+    except SqlError as error:
+        assert all(text in str(error) for text in texts), error
+        return
+    raise AssertionError(f"no error: {statement}")
+
+
+def written(session, place, rows=3000):
+    """Makes the file `a` and the table `expected` of what it has."""
+    python(TABLE.format(seed=SEED, rows=rows), a=place / "a.parquet", expected=place / "expected.json")
+    session.run("CREATE TABLE e (j jsonb)")
+    session.run(f"COPY e FROM '{place}/expected.json'")
+    session.run("CREATE TABLE expected AS SELECT (j->>'id')::int AS id, " + ", ".join(f"nullif(j->'{part}', 'null') AS {part}" for part in PARTS) + " FROM e")
+
+
+def differing(session, query):
+    """How many rows of a query over columns of `expected` are not its rows."""
+    return int(session.value(f"SELECT count(*) FROM (({query} EXCEPT ALL TABLE expected) UNION ALL (TABLE expected EXCEPT ALL {query})) x"))
+
+
+def as_json(session, place):
+    session.run("CREATE TABLE got (LIKE expected)")
+    for name, code in WRITERS.items():
+        with CHECKS.part(f"written by {name}"):
+            python(code, a=place / "a.parquet", b=place / "b.parquet")
+            for target in ("got", "got (id, " + ", ".join(PARTS) + ")"):
+                session.run(f"TRUNCATE got; COPY {target} FROM '{place}/b.parquet' (FORMAT parquet)")
+                for part in PARTS:
+                    wrong = session.value(f"SELECT count(*) FROM got g JOIN expected e USING (id) WHERE g.{part} IS DISTINCT FROM e.{part}")
+                    shown = session.value(f"SELECT string_agg(concat_ws(' for ', g.{part}, e.{part}), chr(10)) FROM (SELECT * FROM got LIMIT 200) g JOIN expected e USING (id) WHERE g.{part} IS DISTINCT FROM e.{part}")
+                    assert wrong == "0", f"{wrong} of {part} differ: {str(shown)[:1000]}"
+                assert differing(session, "TABLE got") == 0
+            # Some, by their names; parts of structs, too.
+            session.run("CREATE TEMP TABLE chosen (\"s.in.b\" bool, d json, \"s.a\" int, \"s.l\" text)")
+            session.run(f"COPY chosen FROM '{place}/b.parquet' (FORMAT parquet, match_by name)")
+            assert session.value("""SELECT count(*) FROM (SELECT "s.in.b", "s.a", "s.l"::jsonb, d::jsonb FROM chosen EXCEPT ALL
+                SELECT (s->'in'->>'b')::bool, (s->>'a')::int, nullif(s->'l', 'null'), d FROM expected) x""") == "0"
+            assert session.value("SELECT count(\"s.l\") > 100 FROM chosen") == "t"
+            session.run("DROP TABLE chosen")
+
+
+def foreign(session, place):
+    session.run("CREATE SERVER pq FOREIGN DATA WRAPPER parquet_fdw")
+    listed = [part for part in PARTS if part != "s"]
+    for name, code in WRITERS.items():
+        with CHECKS.part(f"foreign tables over a file of {name}"):
+            python(code, a=place / "a.parquet", b=place / "b.parquet")
+            session.run("DROP FOREIGN TABLE IF EXISTS f, g")
+            # What the file says: lists and maps are json, structs their parts.
+            session.run(f"CREATE FOREIGN TABLE f () SERVER pq OPTIONS (filename '{place}/b.parquet')")
+            columns = session.value("SELECT string_agg(attname || ' ' || atttypid::regtype, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'f'::regclass AND attnum > 0")
+            assert all(f", {part} json" in columns for part in listed) and ", s.a integer, s.l json, s.in.b boolean, s.in.t timestamp with time zone" in columns, columns
+            got = ", ".join(f"{part}::jsonb" for part in listed)
+            wanted = ", ".join(listed)
+            assert session.value(f"SELECT count(*) FROM (SELECT id, {got} FROM f EXCEPT ALL SELECT id, {wanted} FROM expected) x") == "0"
+            assert session.value("SELECT count(*) FROM f") == "3000"
+            session.run(f"CREATE FOREIGN TABLE g (id int, {' json, '.join(PARTS)} json) SERVER pq OPTIONS (filename '{place}/b.parquet')")
+            got = ", ".join(f"{part}::jsonb" for part in PARTS)
+            assert differing(session, f"SELECT id, {got} FROM g") == 0
+            for query in ("SELECT sum(id), count(i) FROM %s WHERE id BETWEEN 700 AND 1500", "SELECT count(*) FROM %s WHERE i IS NULL", "SELECT count(*) FROM %s WHERE i IS NOT NULL AND id > 2900",
+                          "SELECT sum((s->>'a')::int) FROM %s WHERE (s->'in'->>'b')::bool", "SELECT id, m FROM %s WHERE id IN (3, 2999, 1500) ORDER BY id", "SELECT count(*), count(s), count(ll) FROM %s",
+                          "SELECT sum(json_array_length(i::json)) FROM %s", "SELECT id, w FROM %s ORDER BY id DESC LIMIT 3"):
+                one, other = (session.value(f"SELECT string_agg(x::text, ' ') FROM ({query % table}) x").replace(" ", "") for table in ("(SELECT id, " + got + " FROM g) g", "expected"))
+                assert one == other, (query, one[:500], other[:500])
+            # Backward, and from a cursor.
+            session.run("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id, i::jsonb FROM g; MOVE 2990 FROM c")
+            session.run("CREATE TEMP TABLE back (id int, i jsonb)")
+            assert session.value("FETCH BACKWARD 1 FROM c") is not None
+            session.run("ROLLBACK")
+    with CHECKS.part("what a foreign table's columns do not hold is refused"):
+        for column, texts in (("i jsonb", ("0A000", "is json, and the table's jsonb")), ("i int[]", ("0A000", "integer[]")), ("id json", ("0A000",))):
+            session.run("DROP FOREIGN TABLE IF EXISTS g")
+            session.run(f"CREATE FOREIGN TABLE g ({column}) SERVER pq OPTIONS (filename '{place}/b.parquet')")
+            fails(session, "SELECT * FROM g", *texts)
+        # A type that has the name of one of the server's.
+        session.run("CREATE SCHEMA mine; CREATE TYPE mine.json AS (a text, b text); SET search_path = mine, public, pg_catalog")
+        session.run("DROP FOREIGN TABLE g")
+        session.run(f"CREATE FOREIGN TABLE public.g (i json) SERVER pq OPTIONS (filename '{place}/b.parquet')")
+        assert session.value("SELECT atttypid::regtype::oid > 16384 FROM pg_attribute WHERE attrelid = 'g'::regclass AND attname = 'i'") == "t"
+        fails(session, "SELECT * FROM g", "0A000", "mine.json")
+        session.run("RESET search_path; DROP FOREIGN TABLE g")
+
+
+def as_types(session, place):
+    session.run("CREATE TYPE inner_part AS (b bool, t timestamptz)")
+    session.run('CREATE TYPE struct AS (a int, l text[], "in" inner_part)')
+    session.run("CREATE TYPE part AS (d date, n numeric(9,2), w text)")
+    session.run("CREATE TYPE entry AS (key text, value bigint)")
+    session.run("CREATE TYPE xy AS (x int, y text[])")
+    session.run("CREATE TYPE long_entry AS (key text, value xy[])")
+    session.run("CREATE DOMAIN ints AS int[]")
+    columns = "i ints, w text[], f float8[], m entry[], s struct, d part[], ms long_entry[], b bytea[], u numeric[]"
+    for access in ("heap", "colcompress", "rowcompress"):
+        with CHECKS.part(f"arrays and composite types of a {access} table"):
+            session.run("DROP TABLE IF EXISTS typed")
+            session.run(f"CREATE TABLE typed (id int, {columns}) USING {access}")
+            for name in ("pyarrow, small pages", "duckdb"):
+                python(WRITERS[name], a=place / "a.parquet", b=place / "b.parquet")
+                session.run("TRUNCATE typed")
+                session.run(f"COPY typed FROM '{place}/b.parquet' (FORMAT parquet, match_by name)")
+                session.run("SET timezone = 'UTC'")
+                # Objects of maps, in the order of jsonb.
+                entries = "(SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM unnest(%s))"
+                query = f"""SELECT id, to_jsonb(i), to_jsonb(w), to_jsonb(f), CASE WHEN m IS NOT NULL THEN {entries % 'm'} END, to_jsonb(s), to_jsonb(d),
+                    CASE WHEN ms IS NOT NULL THEN {entries % 'ms'} END, to_jsonb(b), to_jsonb(u) FROM typed"""
+                wanted = "SELECT id, i, w, f, m, s, d, ms, b, u FROM expected"
+                # A part whose own parts are all missing is still a part.
+                wrong = session.value(f"SELECT count(*) FROM (({query}) EXCEPT ALL ({wanted})) x")
+                shown = session.value(f"SELECT string_agg(x::text, chr(10)) FROM (({query}) EXCEPT ALL ({wanted}) LIMIT 2) x")
+                assert wrong == "0", f"{wrong} rows differ: {str(shown)[:1500]}"
+                assert session.value("SELECT count(*) FROM typed") == "3000"
+            session.run("DROP TABLE typed")
+    with CHECKS.part("what the types of columns do not hold is the server's error, and nothing stays"):
+        session.run("CREATE TABLE refused (ll bigint[])")
+        fails(session, f"COPY refused FROM '{place}/a.parquet' (FORMAT parquet, match_by name)", "22P02")
+        session.run("CREATE TABLE many (x int)")
+        fails(session, f"COPY many FROM '{place}/a.parquet' (FORMAT parquet)", "42804", "11 columns, and 1")
+        assert session.value("SELECT count(*) FROM refused") == "0"
+
+
+def layouts(session, place):
+    with CHECKS.part("lists whose parts cannot be missing, and groups of older writers"):
+        code = """import pyarrow as pa, pyarrow.parquet as p
+element = pa.field('element', pa.struct([pa.field('y', pa.int32(), False)]), False)
+t = pa.table({'x': pa.array([[{'y': 1}, {'y': 2}], [], [{'y': 3}]], pa.list_(element))}, schema=pa.schema([pa.field('x', pa.list_(element), False)]))
+p.write_table(t, a, compression='none', write_statistics=False, store_schema=False)"""
+        python(code, a=place / "list.parquet")
+        whole = (place / "list.parquet").read_bytes()
+        session.run("CREATE TABLE listed (x jsonb)")
+        # What is called `array` is the element itself, with all that is in it.
+        for name, element in (("list", '{"y": %s}'), ("array", '{"element": {"y": %s}}')):
+            footer = whole.replace(b"\x04list", bytes([len(name)]) + name.encode())
+            end = len(footer) - 8
+            start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+            (place / "old.parquet").write_bytes(footer[:end] + (end - start).to_bytes(4, "little") + b"PAR1")
+            session.run(f"TRUNCATE listed; COPY listed FROM '{place}/old.parquet' (FORMAT parquet)")
+            one, two, three = (element % value for value in (1, 2, 3))
+            assert session.value("SELECT string_agg(x::text, ' ') FROM listed") == f"[{one}, {two}] [] [{three}]", session.value("SELECT string_agg(x::text, ' ') FROM listed")
+
+
+def hostile(session, place):
+    with CHECKS.part("spoiled files are errors, or rows") as tell:
+        chance, errors = random.Random(SEED), 0
+        python(TABLE.format(seed=SEED, rows=120) + "\np.write_table(t, b, compression='none', row_group_size=50, write_page_index=True)", a=place / "few.parquet", b=place / "whole.parquet", expected=place / "few.json")
+        whole = (place / "whole.parquet").read_bytes()
+        session.run(f"CREATE FOREIGN TABLE g (id int, {' json, '.join(PARTS)} json) SERVER pq OPTIONS (filename '{place}/s.parquet')")
+        for form in ("got", "typed"):
+            if form == "typed":
+                session.run("DROP TABLE IF EXISTS typed")
+                session.run("CREATE TABLE typed (id int, i ints, w text[], f float8[], m entry[], s struct, d part[], ll jsonb, ms long_entry[], b bytea[], u numeric[])")
+            for _ in range(FLIPS):
+                (place / "s.parquet").write_bytes(spoiled(whole, chance))
+                for statement in (f"COPY {form} FROM '{place}/s.parquet' (FORMAT parquet)", "SELECT sum(length(g::text)) FROM g"):
+                    try:
+                        session.run(statement)
+                    except SqlError as error:
+                        errors += 1
+                        assert "XX000" not in str(error), error
+        assert session.value("SELECT 1") == "1", "the server is up"
+        tell(f"{errors} of {4 * FLIPS} were errors")
+    with CHECKS.part("lists too long for memory are refused"):
+        # Ten million entries a row, in a few bytes: runs of one value of a dictionary.
+        python("import pyarrow as pa, pyarrow.parquet as p; p.write_table(pa.table({'x': pa.ListArray.from_arrays([0, 10**7], pa.repeat(pa.scalar(0, pa.int32()), 10**7))}), a)", a=place / "long.parquet")
+        assert (place / "long.parquet").stat().st_size < 100_000
+        session.run("CREATE TABLE long (x jsonb)")
+        fails(session, f"COPY long FROM '{place}/long.parquet' (FORMAT parquet)", "more than 8388608 entries")
+        assert session.value("SELECT count(*) FROM long") == "0"
+
+
+def main():
+    with CHECKS.server() as server, tempfile.TemporaryDirectory(prefix="colonnade-nested-") as folder:
+        os.chmod(folder, 0o777)
+        server.create_database("files")
+        session = server.session("files")
+        place = Path(folder)
+        written(session, place)
+        as_json(session, place)
+        foreign(session, place)
+        as_types(session, place)
+        layouts(session, place)
+        hostile(session, place)
+        session.close()
+    return CHECKS.status()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
