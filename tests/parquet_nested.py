@@ -170,7 +170,7 @@ def foreign(session, place):
         # A type that has the name of one of the server's.
         session.run("CREATE SCHEMA mine; CREATE TYPE mine.json AS (a text, b text); SET search_path = mine, public, pg_catalog")
         session.run("DROP FOREIGN TABLE g")
-        session.run(f"CREATE FOREIGN TABLE public.g (i json) SERVER pq OPTIONS (filename '{place}/b.parquet')")
+        session.run(f"CREATE FOREIGN TABLE public.g (i mine.json) SERVER pq OPTIONS (filename '{place}/b.parquet')")
         assert session.value("SELECT atttypid::regtype::oid > 16384 FROM pg_attribute WHERE attrelid = 'g'::regclass AND attname = 'i'") == "t"
         fails(session, "SELECT * FROM g", "0A000", "mine.json")
         session.run("RESET search_path; DROP FOREIGN TABLE g")
