@@ -172,7 +172,7 @@ def foreign(session, place):
         session.run("DROP FOREIGN TABLE g")
         session.run(f"CREATE FOREIGN TABLE public.g (i mine.json) SERVER pq OPTIONS (filename '{place}/b.parquet')")
         assert session.value("SELECT atttypid::regtype::oid > 16384 FROM pg_attribute WHERE attrelid = 'g'::regclass AND attname = 'i'") == "t"
-        fails(session, "SELECT * FROM g", "0A000", "mine.json")
+        fails(session, "SELECT * FROM g", "0A000", "the table's mine.")
         session.run("RESET search_path; DROP FOREIGN TABLE g")
 
 
