@@ -2,7 +2,7 @@
 -- table's own, no change, and nothing of it where types, columns or rights do not allow it.
 SET client_min_messages = warning;
 SELECT current_setting('data_directory') AS folder \gset
-SELECT :'folder' || '/cold.col' AS file \gset
+SELECT :'folder' || '/cold.col' AS file, :'folder' || '/in_path.col' AS in_path \gset
 CREATE SERVER cs FOREIGN DATA WRAPPER cstore_fdw;
 -- Says how a statement ends, without the folder in its words.
 CREATE FUNCTION try(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -44,6 +44,14 @@ BEGIN
 END $$;
 SELECT unequal(c) FROM unnest(ARRAY['true', 'i4 = 777', 'i4 BETWEEN 9000 AND 9100', 't LIKE ''%7''', 't = ''text ü 7''', 'd = ''2001-01-01''', 'n > 2000', 'f8 = ''NaN''', 'later IS NOT NULL', 'later IS NULL', 'v IN (''v1'', ''v3'')', 'c = ''c3''', 'b', 'b IS NULL',
     'u = md5(''77'')::uuid', 'z > ''5''', 'tz < ''2000-01-01''', 'bytes > ''\xf0''', 'i4 = 5 OR later = ''now''', 'd = ''infinity''']) c WHERE unequal(c) IS NOT NULL;
+-- a file that was loaded with the schema of its types in the path names them without it
+SET search_path = public, engine;
+CREATE FOREIGN TABLE in_path (z uint8) SERVER cs OPTIONS (filename :'in_path');
+INSERT INTO in_path VALUES (7);
+RESET search_path;
+CREATE FOREIGN TABLE of_path (z engine.uint8) SERVER cs OPTIONS (filename :'in_path');
+TABLE of_path;
+DROP FOREIGN TABLE of_path, in_path;
 -- stripes are left out, counts come from statistics, and it is joined
 SELECT plan('SELECT count(*), sum(n) FROM o WHERE i4 BETWEEN 6000 AND 6100');
 SELECT plan('SELECT count(*), count(i4) FROM o');

@@ -31,7 +31,9 @@ impl TableColumns {
             let Some(found) = file.iter().find(|column| column.name == wanted.name) else {
                 return Err(Error::Unsupported(format!("it has no column \"{}\"", wanted.name)));
             };
-            if found.logical == wanted.logical && holds(&found.declared, &wanted.declared) {
+            // Of unsigned integers there is one type, whose schema a file names or not.
+            let is_same = found.logical == LogicalType::UInt64 || holds(&found.declared, &wanted.declared);
+            if found.logical == wanted.logical && is_same {
                 return Ok((found.number, found.logical));
             }
             let (is, other) = (&found.declared, &wanted.declared);
