@@ -7,6 +7,7 @@ The writers run in target/venv, each in a process of its own.
 
 import os
 import random
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -208,6 +209,9 @@ def as_types(session, place):
     with CHECKS.part("what the types of columns do not hold is the server's error, and nothing stays"):
         session.run("CREATE TABLE refused (ll bigint[])")
         fails(session, f"COPY refused FROM '{place}/a.parquet' (FORMAT parquet, match_by name)", "22P02")
+        python("import pyarrow as pa, pyarrow.parquet as p; p.write_table(pa.table({'ll': [[None, None]]}, schema=pa.schema([('ll', pa.list_(pa.list_(pa.int64())))])), a)", a=place / "inner.parquet")
+        # Two numbers that are NULL would come of it.
+        fails(session, f"COPY refused FROM '{place}/inner.parquet' (FORMAT parquet)", "22P02", "{NULL,NULL,{}}")
         session.run("CREATE TABLE many (x int)")
         fails(session, f"COPY many FROM '{place}/a.parquet' (FORMAT parquet)", "42804", "11 columns, and 1")
         assert session.value("SELECT count(*) FROM refused") == "0"
@@ -231,6 +235,13 @@ p.write_table(t, a, compression='none', write_statistics=False, store_schema=Fal
             session.run(f"TRUNCATE listed; COPY listed FROM '{place}/old.parquet' (FORMAT parquet)")
             one, two, three = (element % value for value in (1, 2, 3))
             assert session.value("SELECT string_agg(x::text, ' ') FROM listed") == f"[{one}, {two}] [] [{three}]", session.value("SELECT string_agg(x::text, ' ') FROM listed")
+
+
+    with CHECKS.part("a folder's key counts before a struct of its name"):
+        (place / "day=2026-11-29").mkdir(mode=0o777)
+        python("import pyarrow as pa, pyarrow.parquet as p; p.write_table(pa.table({'day': [{'x': 1}], 'n': [2]}), a)", a=place / "day=2026-11-29" / "x.parquet")
+        session.run(f"CREATE FOREIGN TABLE keyed (day date, n int8) SERVER pq OPTIONS (filename '{place}/day=2026-11-29')")
+        assert session.value("SELECT day || ' ' || n FROM keyed") == "2026-11-29 2"
 
 
 def hostile(session, place):
@@ -262,6 +273,44 @@ def hostile(session, place):
         assert session.value("SELECT count(*) FROM long") == "0"
 
 
+def memory(session):
+    """The most that the session's process ever had, in MB."""
+    status = Path(f"/proc/{session.value('SELECT pg_backend_pid()')}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) // 1024
+
+
+def sizes(server, place):
+    with CHECKS.part("pages of many entries are read"):
+        session = server.session("files")
+        # DuckDB begins no new page for lists: this one has twelve million entries, a hundred of each row.
+        python("import duckdb; duckdb.sql(f\"COPY (SELECT i::INT AS i, range(i, i + 100)::INT[] AS x FROM range(122880) t(i)) TO '{a}' (FORMAT parquet)\")", a=place / "pages.parquet")
+        session.run(f"CREATE FOREIGN TABLE pages () SERVER pq OPTIONS (filename '{place}/pages.parquet')")
+        assert session.value("SELECT count(*) || ' ' || sum(json_array_length(x)) || ' ' || sum((x->>7)::bigint - i) FROM pages") == "122880 12288000 860160"
+        session.close()
+    with CHECKS.part("long texts of a dictionary are counted before they are copied"):
+        session = server.session("files")
+        python("""import pyarrow as pa, pyarrow.parquet as p
+word = lambda n: pa.DictionaryArray.from_arrays(pa.array([0] * 4000, pa.int32()), pa.array([str(n) * 100_000]))
+part = pa.StructArray.from_arrays([word(n) for n in range(8)], names=[f'c{n}' for n in range(8)])
+p.write_table(pa.table({'x': pa.ListArray.from_arrays([0, 4000], part)}), a, compression='zstd')""", a=place / "words.parquet")
+        assert (place / "words.parquet").stat().st_size < 100_000
+        session.run(f"CREATE FOREIGN TABLE words (x json) SERVER pq OPTIONS (filename '{place}/words.parquet')")
+        fails(session, "SELECT count(x) FROM words WHERE length(x::text) > 0", "MB as text")
+        assert memory(session) < 700, memory(session)
+        session.close()
+    with CHECKS.part("a footer of many structs in each other costs no more than it has columns"):
+        session = server.session("files")
+        python("""import pyarrow as pa, pyarrow.parquet as p
+kind = pa.struct([(f'c{n}', pa.int32()) for n in range(5000)])
+for depth in range(150):
+    kind = pa.struct([('s', kind)])
+p.ParquetWriter(a, pa.schema([('s', kind)]), store_schema=False).close()""", a=place / "structs.parquet")
+        before = memory(session)
+        assert session.value(f"SELECT count(*) FROM engine.parquet_schema('{place}/structs.parquet')") == "5000"
+        assert memory(session) - before < 300, (before, memory(session))
+        session.close()
+
+
 def main():
     with CHECKS.server() as server, tempfile.TemporaryDirectory(prefix="colonnade-nested-") as folder:
         os.chmod(folder, 0o777)
@@ -275,6 +324,7 @@ def main():
         layouts(session, place)
         hostile(session, place)
         session.close()
+        sizes(server, place)
     return CHECKS.status()
 
 

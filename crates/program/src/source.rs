@@ -48,10 +48,10 @@ impl Source {
         let mut reader = Box::new(ParquetReader::open(path)?);
         let fields = reader.fields();
         let chosen = match names {
-            None => reader.parts().to_vec(),
+            None => reader.parts(),
             named => choose(fields.iter().map(|field| field.name.as_str()), named)?,
         };
-        reader.choose(&chosen.iter().map(|&at| (at, Form::Json)).collect::<Vec<_>>());
+        reader.choose(chosen.iter().map(|&at| (at, Form::Json)));
         let fields: Vec<Field> = chosen.iter().filter_map(|&at| fields.get(at).cloned()).collect();
         let kinds = fields.iter().map(|field| field.kind).collect();
         Ok(Self { columns: columns(&fields)?, rows: Rows::Parquet { reader, kinds } })

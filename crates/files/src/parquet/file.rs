@@ -13,7 +13,7 @@ use parquet::schema::types::ColumnDescPtr;
 use stripe::{ColumnStatistics, write_summary};
 use vector::{LogicalType, Vector};
 
-use super::nested::{self, Found, Nested, Of};
+use super::nested::{self, Found, Nested};
 use super::read::guarded;
 use super::{bounds, columns, footer_schema, schema};
 use crate::column::{Column, Ranges};
@@ -49,7 +49,7 @@ pub(super) struct ReadColumn {
 /// A list, map or struct that a table reads as text.
 #[derive(Debug, Clone)]
 pub(super) struct NestedColumn {
-    pub nested: Arc<Nested>,
+    pub nested: Nested,
     pub logical: LogicalType,
 }
 
@@ -122,7 +122,10 @@ impl ParquetFile {
 
     /// About how much memory it takes, in bytes.
     pub fn memory(&self) -> usize {
-        self.metadata.memory_size()
+        let names = self.leaves.iter().chain(&self.fields).chain(self.found.iter().map(|found| &found.field));
+        // Columns have parts of the schema, too.
+        let named = names.map(|field| size_of::<Found>() + field.name.len());
+        self.metadata.memory_size() + named.sum::<usize>()
     }
 
     /// Where the columns of a table are in the file: each is the one of its name.
@@ -132,9 +135,12 @@ impl ParquetFile {
     pub fn table(&self, wanted: Vec<Option<Wanted<'_>>>) -> Result<TableColumns> {
         let all = self.metadata.file_metadata().schema_descr().columns();
         let find = |Wanted { column, otherwise }: Wanted<'_>| {
-            let mut named = self.found.iter().filter(|found| found.field.name == column.name);
+            let named = |found: &&Found| found.field.name == column.name;
+            let a_struct = self.found.iter().find(|found| found.is_struct() && named(found));
+            let mut named = self.found.iter().filter(|found| !found.is_struct() && named(found));
             let found = match (named.next(), named.next(), otherwise) {
                 (Some(found), None, _) => found,
+                (None, _, None) if let Some(found) = a_struct => found,
                 (None, _, Some(value)) => return Ok(Place::Same(Arc::new(value))),
                 (None, _, None) => {
                     return Err(Error::Unsupported(format!("it has no column \"{}\"", column.name)));
@@ -146,11 +152,8 @@ impl ParquetFile {
             let field = &found.field;
             let kind = columns::read_as(field, column)?;
             let logical = column.logical;
-            let at = match &found.of {
-                Of::Leaf(at) => *at,
-                Of::Nested(nested) => {
-                    return Ok(Place::Nested(NestedColumn { nested: Arc::clone(nested), logical }));
-                }
+            let Some(at) = found.column() else {
+                return Ok(Place::Nested(NestedColumn { nested: found.nested.clone(), logical }));
             };
             let Some(description) = all.get(at).cloned() else {
                 return Err(Error::Malformed(format!("it has no column {at}")));

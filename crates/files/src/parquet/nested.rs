@@ -8,9 +8,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use parquet::basic::{ConvertedType, LogicalType, Repetition};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, Type};
 use parquet::file::metadata::RowGroupMetaData;
-use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type as SchemaType};
 
 use super::{columns as declared_columns, schema};
 use crate::{Error, Field, FieldKind, Result};
@@ -20,46 +20,29 @@ const ENTRIES_AT_ONCE: u64 = 1 << 20;
 /// Bytes of all columns that are read at once, about.
 const BYTES_AT_ONCE: u64 = 16 << 20;
 
+/// Bytes that a text of a dictionary takes at least, where the file does not say how long all are.
+const TEXT: u64 = 32;
+
 /// A column that may be read of a file.
 #[derive(Debug)]
 pub struct Found {
     pub field: Field,
-    pub of: Of,
-    /// Its first column among those of the file.
-    pub first: usize,
+    pub nested: Nested,
     /// It is part of no struct.
     pub is_outermost: bool,
 }
 
-impl Found {
-    /// Whether it has parts that are columns, too.
-    pub fn is_struct(&self) -> bool {
-        matches!(&self.of, Of::Nested(nested) if matches!(nested.root.shape, Shape::Struct(_)))
-    }
-}
-
-/// What it is.
-#[derive(Debug)]
-pub enum Of {
-    /// A column of the file, by its number.
-    Leaf(usize),
-    /// Several that are one value together.
-    Nested(Arc<Nested>),
-}
-
-/// A list, a map or a struct.
-#[derive(Debug)]
+/// A value that one or more columns of the file have together.
+#[derive(Debug, Clone)]
 pub struct Nested {
-    pub root: Node,
-    /// The columns of the file that have its values, which follow each other there.
-    pub leaves: Vec<Leaf>,
+    pub root: Arc<Node>,
+    /// All columns of the file.
+    leaves: Arc<[Leaf]>,
 }
 
 /// A column of the file.
 #[derive(Debug)]
 pub struct Leaf {
-    /// Its number.
-    pub at: usize,
     pub description: ColumnDescPtr,
     pub field: Field,
     /// What PostgreSQL calls the type of the values.
@@ -73,7 +56,7 @@ pub struct Node {
     pub definition: i16,
     /// How many lists it is in.
     pub repetition: i16,
-    /// Positions of its columns among the leaves.
+    /// The numbers of its columns in the file, which follow each other. There is one at least.
     pub leaves: Range<usize>,
     pub shape: Shape,
 }
@@ -83,21 +66,44 @@ pub struct Node {
 pub enum Shape {
     Value,
     /// Parts and their names.
-    Struct(Vec<(String, Node)>),
-    List(Box<Node>),
+    Struct(Vec<(String, Arc<Node>)>),
+    List(Arc<Node>),
     /// Keys and values.
-    Map(Box<Node>, Box<Node>),
+    Map(Arc<Node>, Arc<Node>),
+}
+
+impl Found {
+    /// The number of the column in the file, if it is one of single values.
+    pub fn column(&self) -> Option<usize> {
+        matches!(self.nested.root.shape, Shape::Value).then_some(self.nested.root.leaves.start)
+    }
+
+    /// Whether it has parts that are columns, too.
+    pub fn is_struct(&self) -> bool {
+        matches!(self.nested.root.shape, Shape::Struct(_))
+    }
 }
 
 impl Nested {
+    /// Its columns.
+    pub fn leaves(&self) -> &[Leaf] {
+        self.leaves.get(self.root.leaves.clone()).unwrap_or_default()
+    }
+
     /// How many rows of a row group are read at once.
     pub fn rows_at_once(&self, group: &RowGroupMetaData) -> usize {
         let of_file = |number: i64| u64::try_from(number).unwrap_or(0);
-        let chunks = self.leaves.iter().filter_map(|leaf| group.columns().get(leaf.at));
+        let chunks = group.columns().get(self.root.leaves.clone()).unwrap_or_default();
         let (mut entries, mut bytes) = (0u64, 0u64);
         for chunk in chunks {
-            entries = entries.saturating_add(of_file(chunk.num_values()));
-            bytes = bytes.saturating_add(of_file(chunk.uncompressed_size()));
+            let of_chunk = of_file(chunk.num_values());
+            let texts = match (chunk.column_type(), chunk.unencoded_byte_array_data_bytes()) {
+                (Type::BYTE_ARRAY, Some(known)) => of_file(known),
+                (Type::BYTE_ARRAY, None) => of_chunk.saturating_mul(TEXT),
+                _ => 0,
+            };
+            entries = entries.saturating_add(of_chunk);
+            bytes = bytes.saturating_add(of_file(chunk.uncompressed_size()).max(texts));
         }
         let rows = of_file(group.num_rows()).max(1);
         let share = |most: u64, all: u64| u128::from(most) * u128::from(rows) / u128::from(all.max(1));
@@ -112,138 +118,123 @@ impl Nested {
 /// # Errors
 /// `Malformed` for a schema that contradicts itself.
 pub fn columns(schema: &SchemaDescriptor) -> Result<Vec<Found>> {
-    let mut walk = Walk { schema, next: 0, found: Vec::new(), structs: Vec::new() };
-    for field in schema.root_schema().get_fields() {
-        walk.column(field, &[], 0)?;
+    let mut tree = Tree { columns: schema.columns(), next: 0 };
+    let fields = schema.root_schema().get_fields().iter();
+    let parts = fields.map(|field| Ok((field, tree.node(field, 0, 0)?))).collect::<Result<Vec<_>>>()?;
+    let leaf = |description: &ColumnDescPtr| {
+        let kind = schema::of_values(description);
+        let field = Field { name: description.path().string(), kind };
+        let declared = declared_columns(std::slice::from_ref(&field)).ok();
+        let declared = declared.and_then(|all| Some(all.into_iter().next()?.declared)).unwrap_or_default();
+        Leaf { description: description.clone(), field, declared }
+    };
+    let mut list =
+        List { leaves: schema.columns().iter().map(leaf).collect(), found: Vec::new(), structs: Vec::new() };
+    for (field, node) in parts {
+        if let Some(node) = node {
+            list.add(field.name(), &node, true);
+        }
     }
-    walk.found.append(&mut walk.structs);
-    Ok(walk.found)
+    list.found.append(&mut list.structs);
+    Ok(list.found)
 }
 
-struct Walk<'a> {
-    schema: &'a SchemaDescriptor,
-    /// The next column of the file.
-    next: usize,
+/// Makes the list of columns.
+struct List {
+    leaves: Arc<[Leaf]>,
     found: Vec<Found>,
     structs: Vec<Found>,
 }
 
-impl Walk<'_> {
-    fn column(&mut self, field: &Type, above: &[&str], definition: i16) -> Result<()> {
-        let path: Vec<&str> = above.iter().copied().chain([field.name()]).collect();
-        let name = path.join(".");
-        let is_outermost = above.is_empty();
-        let first = self.next;
-        let is_plain = !is_repeated(field) && !is_list(field) && !is_map(field);
-        if is_plain && field.is_primitive() {
-            let described = self.take()?;
-            let found = Found { field: schema::field(&described), of: Of::Leaf(first), first, is_outermost };
-            self.found.push(found);
-            return Ok(());
-        }
-        let mut nested = Nesting { walk: self, leaves: Vec::new() };
-        let root = nested.node(field, definition, 0)?;
-        let leaves = nested.leaves;
-        let refused = leaves.iter().find_map(|leaf| match leaf.field.kind {
-            FieldKind::Other(what) => Some(what),
+impl List {
+    fn add(&mut self, name: &str, node: &Arc<Node>, is_outermost: bool) {
+        let nested = Nested { root: Arc::clone(node), leaves: Arc::clone(&self.leaves) };
+        let refused = nested.leaves().iter().find_map(|leaf| match leaf.field.kind {
+            FieldKind::Other(what) => Some(FieldKind::Other(what)),
             _ => None,
         });
-        let kind = refused.map_or(FieldKind::Json, FieldKind::Other);
-        let nested = Of::Nested(Arc::new(Nested { root, leaves }));
-        let found = Found { field: Field { name, kind }, of: nested, first, is_outermost };
-        if !is_plain {
-            self.found.push(found);
-            return Ok(());
-        }
+        let kind = match (&node.shape, nested.leaves()) {
+            (Shape::Value, [leaf]) => leaf.field.kind,
+            _ => refused.unwrap_or(FieldKind::Json),
+        };
+        let found = Found { field: Field { name: name.to_owned(), kind }, nested, is_outermost };
+        let Shape::Struct(parts) = &node.shape else { return self.found.push(found) };
         self.structs.push(found);
-        // Its parts one by one.
-        self.next = first;
-        let definition = definition + i16::from(is_optional(field));
-        field.get_fields().iter().try_for_each(|part| self.column(part, &path, definition))
-    }
-
-    fn take(&mut self) -> Result<ColumnDescPtr> {
-        let found = self.schema.columns().get(self.next).cloned();
-        self.next += 1;
-        found.ok_or_else(|| Error::Malformed("its schema has more columns than it has".into()))
+        parts.iter().for_each(|(part, node)| self.add(&format!("{name}.{part}"), node, false));
     }
 }
 
-struct Nesting<'a, 'w> {
-    walk: &'a mut Walk<'w>,
-    leaves: Vec<Leaf>,
+/// Makes the tree of a schema.
+struct Tree<'a> {
+    columns: &'a [ColumnDescPtr],
+    /// The next column of the file.
+    next: usize,
 }
 
-impl Nesting<'_, '_> {
-    /// A part within `repetition` lists. Up to `definition`, levels say that what it is in is missing.
-    fn node(&mut self, field: &Type, definition: i16, repetition: i16) -> Result<Node> {
-        let first = self.leaves.len();
+impl Tree<'_> {
+    /// A part within `repetition` lists. Up to `definition`, levels say that what it is in is missing. None:
+    /// it has no columns.
+    fn node(&mut self, field: &SchemaType, definition: i16, repetition: i16) -> Result<Option<Arc<Node>>> {
+        let first = self.next;
         // A field that comes any number of times without a group around is a list that is never NULL.
         if is_repeated(field) {
-            let element = self.present(field, definition + 1, repetition + 1)?;
-            let leaves = first..self.leaves.len();
-            return Ok(Node { definition, repetition, leaves, shape: Shape::List(Box::new(element)) });
+            let Some(element) = self.present(field, definition + 1, repetition + 1)? else { return Ok(None) };
+            let (leaves, shape) = (first..self.next, Shape::List(element));
+            return Ok(Some(Arc::new(Node { definition, repetition, leaves, shape })));
         }
         self.present(field, definition + i16::from(is_optional(field)), repetition)
     }
 
-    /// A part that is there from level `definition` on.
-    fn present(&mut self, field: &Type, definition: i16, repetition: i16) -> Result<Node> {
-        let first = self.leaves.len();
+    /// A part that is there from level `definition` on. None: it has no columns.
+    fn present(&mut self, field: &SchemaType, definition: i16, repetition: i16) -> Result<Option<Arc<Node>>> {
+        let first = self.next;
+        let (inner, within) = (definition + 1, repetition + 1);
         let shape = if field.is_primitive() {
-            let description = self.walk.take()?;
-            let kind = schema::of_values(&description);
-            let field = Field { name: description.path().string(), kind };
-            let declared = declared_columns(std::slice::from_ref(&field)).ok();
-            let declared =
-                declared.and_then(|all| Some(all.into_iter().next()?.declared)).unwrap_or_default();
-            self.leaves.push(Leaf { at: self.walk.next - 1, description, field, declared });
-            Shape::Value
+            self.next += 1;
+            if self.next > self.columns.len() {
+                return Err(Error::Malformed("its schema has more columns than it has".into()));
+            }
+            Some(Shape::Value)
         } else if let Some((key, value)) = map_of(field) {
-            let mut part = |part: &Type| self.node(part, definition + 1, repetition + 1).map(Box::new);
-            Shape::Map(part(key)?, part(value)?)
+            let (key, value) = (self.node(key, inner, within)?, self.node(value, inner, within)?);
+            key.zip(value).map(|(key, value)| Shape::Map(key, value))
         } else if let Some(repeated) = list_of(field) {
             let element = match element_of(repeated, field.name()) {
-                Some(element) => self.node(element, definition + 1, repetition + 1)?,
-                None => self.present(repeated, definition + 1, repetition + 1)?,
+                Some(element) => self.node(element, inner, within)?,
+                None => self.present(repeated, inner, within)?,
             };
-            Shape::List(Box::new(element))
+            element.map(Shape::List)
         } else {
-            let part =
-                |part: &Arc<Type>| Ok((part.name().to_owned(), self.node(part, definition, repetition)?));
-            Shape::Struct(field.get_fields().iter().map(part).collect::<Result<_>>()?)
+            let mut parts = Vec::new();
+            for part in field.get_fields() {
+                let node = self.node(part, definition, repetition)?;
+                parts.extend(node.map(|node| (part.name().to_owned(), node)));
+            }
+            (!parts.is_empty()).then_some(Shape::Struct(parts))
         };
-        let leaves = first..self.leaves.len();
-        match leaves.is_empty() {
-            true => Err(Error::Unsupported(format!("\"{}\" has no columns", field.name()))),
-            false => Ok(Node { definition, repetition, leaves, shape }),
-        }
+        let node = |shape| Arc::new(Node { definition, repetition, leaves: first..self.next, shape });
+        Ok(shape.map(node))
     }
 }
 
-fn repetition_of(field: &Type) -> Option<Repetition> {
+fn repetition_of(field: &SchemaType) -> Option<Repetition> {
     let info = field.get_basic_info();
     info.has_repetition().then(|| info.repetition())
 }
 
-fn is_repeated(field: &Type) -> bool {
+fn is_repeated(field: &SchemaType) -> bool {
     repetition_of(field) == Some(Repetition::REPEATED)
 }
 
-fn is_optional(field: &Type) -> bool {
+fn is_optional(field: &SchemaType) -> bool {
     repetition_of(field) == Some(Repetition::OPTIONAL)
 }
 
-fn is_list(field: &Type) -> bool {
-    list_of(field).is_some()
-}
-
-fn is_map(field: &Type) -> bool {
-    map_of(field).is_some()
-}
-
 /// The one part of a group that says that it is one of these, if that comes any number of times.
-fn repeated_of(field: &Type, is_such: impl Fn(Option<&LogicalType>, ConvertedType) -> bool) -> Option<&Type> {
+fn repeated_of(
+    field: &SchemaType,
+    is_such: impl Fn(Option<&LogicalType>, ConvertedType) -> bool,
+) -> Option<&SchemaType> {
     let info = field.get_basic_info();
     if field.is_primitive() || !is_such(info.logical_type_ref(), info.converted_type()) {
         return None;
@@ -254,7 +245,7 @@ fn repeated_of(field: &Type, is_such: impl Fn(Option<&LogicalType>, ConvertedTyp
     }
 }
 
-fn list_of(field: &Type) -> Option<&Type> {
+fn list_of(field: &SchemaType) -> Option<&SchemaType> {
     let is_such = |logical: Option<&LogicalType>, converted| {
         matches!(logical, Some(LogicalType::List)) || converted == ConvertedType::LIST
     };
@@ -268,7 +259,7 @@ fn is_map_type(logical: Option<&LogicalType>, converted: ConvertedType) -> bool 
         || matches!(converted, ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE)
 }
 
-fn map_of(field: &Type) -> Option<(&Type, &Type)> {
+fn map_of(field: &SchemaType) -> Option<(&SchemaType, &SchemaType)> {
     let entry = repeated_of(field, is_map_type).filter(|entry| !entry.is_primitive())?;
     match entry.get_fields() {
         [key, value] if key.is_primitive() && !is_repeated(key) => Some((key, value)),
@@ -276,13 +267,94 @@ fn map_of(field: &Type) -> Option<(&Type, &Type)> {
     }
 }
 
-/// The element of a list, where the repeated group is not the element itself.
-fn element_of<'a>(repeated: &'a Type, list: &str) -> Option<&'a Type> {
+/// The element of a list. None: the repeated group is the element itself.
+fn element_of<'a>(repeated: &'a SchemaType, list: &str) -> Option<&'a SchemaType> {
     if repeated.is_primitive() {
         return None;
     }
     match repeated.get_fields() {
+        [only] if is_repeated(only) => None,
         [only] if repeated.name() != "array" && repeated.name() != format!("{list}_tuple") => Some(only),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
+
+    use super::{Node, Shape, columns};
+
+    fn shape(node: &Node) -> String {
+        let levels = format!("{}/{}", node.definition, node.repetition);
+        match &node.shape {
+            Shape::Value => levels,
+            Shape::List(element) => format!("{levels}[{}]", shape(element)),
+            Shape::Map(key, value) => format!("{levels}<{}: {}>", shape(key), shape(value)),
+            Shape::Struct(parts) => {
+                let parts = parts.iter().map(|(name, part)| format!("{name} {}", shape(part)));
+                format!("{levels}({})", parts.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// The columns of a schema, with the levels of each part: definition and repetition.
+    fn found(fields: &str) -> String {
+        let schema = parse_message_type(&format!("message m {{ {fields} }}")).unwrap();
+        let found = columns(&SchemaDescriptor::new(Arc::new(schema))).unwrap();
+        let shown = found.iter().map(|found| format!("{} {}", found.field.name, shape(&found.nested.root)));
+        shown.collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn structs_are_one_value_and_their_parts_are_columns() {
+        assert_eq!(
+            found(
+                "required int32 a; optional group s { required int32 b; optional group t { optional int32 c; } }"
+            ),
+            "a 0/0; s.b 1/0; s.t.c 3/0; s 1/0(b 1/0, t 2/0(c 3/0)); s.t 2/0(c 3/0)"
+        );
+        assert_eq!(found("required int32 a; optional group s { }"), "a 0/0");
+    }
+
+    #[test]
+    fn lists_are_known_by_every_layout() {
+        for (fields, expected) in [
+            ("optional group x (LIST) { repeated group list { optional int32 element; } }", "x 1/0[3/1]"),
+            ("required group x (LIST) { repeated group list { required int32 element; } }", "x 0/0[1/1]"),
+            ("repeated int32 x;", "x 0/0[1/1]"),
+            ("repeated group x { optional int32 y; }", "x 0/0[1/1(y 2/1)]"),
+            ("optional group x (LIST) { repeated int32 element; }", "x 1/0[2/1]"),
+            (
+                "optional group x (LIST) { repeated group element { required int32 y; required int32 z; } }",
+                "x 1/0[2/1(y 2/1, z 2/1)]",
+            ),
+            ("optional group x (LIST) { repeated group array { required int32 y; } }", "x 1/0[2/1(y 2/1)]"),
+            ("optional group x (LIST) { repeated group x_tuple { required int32 y; } }", "x 1/0[2/1(y 2/1)]"),
+            // A group whose only part is repeated is the element itself.
+            (
+                "optional group x (LIST) { repeated group element { repeated int32 y; } }",
+                "x 1/0[2/1(y 2/1[3/2])]",
+            ),
+            (
+                "optional group x (LIST) { repeated group element (LIST) { repeated group list { optional int32 element; } } }",
+                "x 1/0[2/1[4/2]]",
+            ),
+        ] {
+            assert_eq!(found(fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn maps_without_values_are_lists_of_keys() {
+        let key = "required binary key (UTF8);";
+        let map = |value: &str| {
+            format!("optional group x (MAP) {{ repeated group key_value {{ {key} {value} }} }}")
+        };
+        assert_eq!(found(&map("optional int32 value;")), "x 1/0<2/1: 3/1>");
+        assert_eq!(found(&map("")), "x 1/0[2/1]");
     }
 }

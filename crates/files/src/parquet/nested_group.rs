@@ -33,7 +33,7 @@ impl NestedValues {
         column: &NestedColumn,
         chunk: impl Fn(usize) -> Option<ColumnChunkMetaData>,
     ) -> crate::Result<Self> {
-        let metadata: Option<_> = column.nested.leaves.iter().map(|leaf| chunk(leaf.at)).collect();
+        let metadata: Option<_> = column.nested.root.leaves.clone().map(chunk).collect();
         let metadata = metadata.ok_or_else(|| Error::Malformed("a row group lacks a column".into()))?;
         Ok(Self { column: column.clone(), metadata, stored: OnceLock::new() })
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::nested::{Nested, Node, Shape};
 use super::records::{Entries, contradiction, too_much};
-use crate::{FieldKind, Result, text};
+use crate::{Error, FieldKind, Result, text};
 
 /// What text values become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,9 @@ impl<'a> Text<'a> {
     }
 
     fn columns_of(&mut self, node: &Node) -> &mut [Entries] {
-        self.columns.get_mut(node.leaves.clone()).unwrap_or_default()
+        let first = self.nested.root.leaves.start;
+        let places = node.leaves.start.saturating_sub(first)..node.leaves.end.saturating_sub(first);
+        self.columns.get_mut(places).unwrap_or_default()
     }
 
     /// Whether a part is there: its next entry has this level at least. All its columns have to say the same.
@@ -103,8 +105,8 @@ impl<'a> Text<'a> {
         if self.out.len() > self.most {
             return Err(too_much());
         }
-        let at = node.leaves.start;
-        let (Some(column), Some(leaf)) = (self.columns.get_mut(at), self.nested.leaves.get(at)) else {
+        let at = node.leaves.start.saturating_sub(self.nested.root.leaves.start);
+        let (Some(column), Some(leaf)) = (self.columns.get_mut(at), self.nested.leaves().get(at)) else {
             return Err(contradiction());
         };
         let row = column.take()?;
@@ -150,7 +152,7 @@ impl<'a> Text<'a> {
                 if self.has(node, node.definition + 1)? {
                     loop {
                         if !self.has(key, key.definition)? {
-                            return Err(crate::Error::Malformed("a map with a key that is NULL".into()));
+                            return Err(Error::Malformed("a map with a key that is NULL".into()));
                         }
                         self.next_value(key)?;
                         quote_json(&self.value, &mut self.out);
@@ -212,20 +214,28 @@ impl<'a> Text<'a> {
                 self.next_value(node)?;
                 self.out.push_str(&self.value);
             }
-            Shape::Struct(parts) => self.record(&parts.iter().map(|(_, part)| part).collect::<Vec<_>>())?,
-            Shape::List(element) => {
+            Shape::Struct(parts) => self.record(parts.iter().map(|(_, part)| &**part))?,
+            // Lists in lists are dimensions of one array.
+            Shape::List(element) if matches!(element.shape, Shape::List(_) | Shape::Map(..)) => {
+                let (mut lists, mut nulls) = (0, 0);
                 self.list(node, element, |text| {
-                    // Lists in lists are dimensions of one array.
-                    match element.shape {
-                        Shape::List(_) | Shape::Map(..) => text.literal(element),
-                        _ => text.quoted(element, quote_element),
-                    }
+                    let is_there = text.literal(element)?;
+                    *if is_there { &mut lists } else { &mut nulls } += 1;
+                    Ok(is_there)
                 })?;
+                // The server refuses lists that are NULL beside other lists. Alone it takes them for values.
+                if lists == 0 && nulls > 0 {
+                    self.out.truncate(self.out.len() - 1);
+                    self.out.push_str(",{}}");
+                }
+            }
+            Shape::List(element) => {
+                self.list(node, element, |text| text.quoted(element, quote_element))?;
             }
             Shape::Map(key, value) => {
                 self.list(node, key, |text| {
                     let start = text.out.len();
-                    text.record(&[key, value])?;
+                    text.record([&**key, value])?;
                     let entry = text.out.split_off(start);
                     quote_element(&entry, &mut text.out);
                     if text.goes_on(key)? != text.goes_on(value)? {
@@ -263,8 +273,8 @@ impl<'a> Text<'a> {
         Ok(())
     }
 
-    fn record(&mut self, parts: &[&Node]) -> Result<()> {
-        for (at, part) in parts.iter().enumerate() {
+    fn record<'n>(&mut self, parts: impl IntoIterator<Item = &'n Node>) -> Result<()> {
+        for (at, part) in parts.into_iter().enumerate() {
             self.out.push(if at == 0 { '(' } else { ',' });
             self.quoted(part, quote_part)?;
         }

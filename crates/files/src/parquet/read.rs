@@ -7,7 +7,6 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
@@ -17,24 +16,11 @@ use parquet::schema::types::ColumnDescPtr;
 use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
 
 use super::file::footer;
-use super::nested::{self, Nested};
+use super::nested::{self, Found};
 use super::nested_text::Form;
-use super::records::Records;
+use super::records::{self, Records};
 use super::schema;
 use crate::{Error, Field, FieldKind, Result};
-
-/// A column that may be read.
-enum Place {
-    /// A column of the file, by its number.
-    Own(usize, ColumnDescPtr),
-    /// Columns of the file that are one value together.
-    Nested(Arc<Nested>, Form),
-}
-
-struct Chosen {
-    field: Field,
-    place: Place,
-}
 
 /// What reads a column in a row group.
 enum Reading {
@@ -45,11 +31,9 @@ enum Reading {
 /// A Parquet file that is being read.
 pub struct ParquetReader {
     file: SerializedFileReader<File>,
-    chosen: Vec<Chosen>,
-    /// Positions among `fields` of the columns that are in no other.
-    outermost: Vec<usize>,
-    /// Positions among `fields` of those that are no structs.
-    parts: Vec<usize>,
+    columns: Vec<Found>,
+    /// Positions of those that are read, and the form of those that are text then.
+    chosen: Vec<(usize, Form)>,
     /// The next row group.
     group: usize,
     /// Readers of the columns in the row group that is being read.
@@ -71,54 +55,39 @@ impl ParquetReader {
         let schema = footer(&file)?.file_metadata().schema_descr_ptr();
         let options = ReadOptionsBuilder::new().with_parquet_schema(schema).build();
         let file = SerializedFileReader::new_with_options(file, options)?;
-        let schema = file.metadata().file_metadata().schema_descr();
-        let (mut chosen, mut outermost, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, found) in nested::columns(schema)?.into_iter().enumerate() {
-            if found.is_outermost {
-                outermost.push((found.first, at));
-            }
-            if !found.is_struct() {
-                parts.push(at);
-            }
-            let place = match found.of {
-                nested::Of::Leaf(at) => Place::Own(at, schema.column(at)),
-                nested::Of::Nested(nested) => Place::Nested(nested, Form::Json),
-            };
-            chosen.push(Chosen { field: found.field, place });
-        }
-        // Structs are behind all others there.
-        outermost.sort_unstable();
-        let outermost = outermost.into_iter().map(|(_, at)| at).collect();
-        Ok(Self { file, chosen, outermost, parts, group: 0, readers: Vec::new(), left: 0, most: 0 })
+        let columns = nested::columns(file.metadata().file_metadata().schema_descr())?;
+        let mut read =
+            Self { file, columns, chosen: Vec::new(), group: 0, readers: Vec::new(), left: 0, most: 0 };
+        read.choose(read.parts().into_iter().map(|at| (at, Form::Json)));
+        Ok(read)
     }
 
     /// All columns: those of the file, then structs as one value each. Lists and maps are one value.
     pub fn fields(&self) -> Vec<Field> {
-        self.chosen.iter().map(|chosen| chosen.field.clone()).collect()
+        self.columns.iter().map(|column| column.field.clone()).collect()
     }
 
     /// Positions among `fields` of the columns that are part of no struct, in the file's order.
-    pub fn outermost(&self) -> &[usize] {
-        &self.outermost
+    pub fn outermost(&self) -> Vec<usize> {
+        let mut found = self.positions(|column| column.is_outermost);
+        found.sort_by_key(|&at| self.columns.get(at).map(|column| column.nested.root.leaves.start));
+        found
     }
 
     /// Positions among `fields` of those that are no structs, in the file's order.
-    pub fn parts(&self) -> &[usize] {
-        &self.parts
+    pub fn parts(&self) -> Vec<usize> {
+        self.positions(|column| !column.is_struct())
+    }
+
+    fn positions(&self, is_wanted: impl Fn(&Found) -> bool) -> Vec<usize> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter(|(_, column)| is_wanted(column)).map(|(at, _)| at).collect()
     }
 
     /// Reads no other columns than these, by their positions among `fields`, in this order, each in a form.
     /// Before the first row.
-    pub fn choose(&mut self, wanted: &[(usize, Form)]) {
-        let mut all: Vec<Option<Chosen>> = std::mem::take(&mut self.chosen).into_iter().map(Some).collect();
-        let choose = |&(at, form): &(usize, Form)| {
-            let mut chosen = all.get_mut(at).and_then(Option::take)?;
-            if let Place::Nested(_, of) = &mut chosen.place {
-                *of = form;
-            }
-            Some(chosen)
-        };
-        self.chosen = wanted.iter().filter_map(choose).collect();
+    pub fn choose(&mut self, wanted: impl IntoIterator<Item = (usize, Form)>) {
+        self.chosen = wanted.into_iter().filter(|(at, _)| *at < self.columns.len()).collect();
     }
 
     /// Rows of the file.
@@ -141,13 +110,13 @@ impl ParquetReader {
         }
         let rows = most.min(self.left).min(self.most);
         self.left -= rows;
-        let columns = self.readers.iter_mut().zip(&self.chosen);
-        let vector = |(reader, chosen): (&mut Reading, &Chosen)| match (reader, &chosen.place) {
-            (Reading::Own(reader), Place::Own(_, column)) => vector(reader, column, &chosen.field, rows),
+        let chosen = self.chosen.iter().filter_map(|&(at, _)| self.columns.get(at));
+        let vector = |(reader, column): (&mut Reading, &Found)| match (reader, column.nested.leaves()) {
+            (Reading::Own(reader), [leaf, ..]) => vector(reader, &leaf.description, &column.field, rows),
+            (Reading::Own(_), []) => Err(Error::Malformed("a value without columns".into())),
             (Reading::Nested(records), _) => records.read(rows),
-            _ => Err(Error::Unsupported("a column that was not opened".into())),
         };
-        columns.map(vector).collect::<Result<_>>().map(Some)
+        self.readers.iter_mut().zip(chosen).map(vector).collect::<Result<_>>().map(Some)
     }
 
     fn next_group(&mut self) -> Result<()> {
@@ -156,13 +125,14 @@ impl ParquetReader {
         self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         self.most = self.left;
         self.readers.clear();
-        for chosen in &self.chosen {
-            self.readers.push(match &chosen.place {
-                Place::Own(at, _) => Reading::Own(Box::new(group.get_column_reader(*at)?)),
-                Place::Nested(nested, form) => {
-                    self.most = self.most.min(nested.rows_at_once(group.metadata()));
+        for &(at, form) in &self.chosen {
+            let Some(column) = self.columns.get(at) else { continue };
+            self.readers.push(match column.column() {
+                Some(at) => Reading::Own(Box::new(group.get_column_reader(at)?)),
+                None => {
+                    self.most = self.most.min(column.nested.rows_at_once(group.metadata()));
                     let pages = |at: usize| Ok(group.get_column_page_reader(at)?);
-                    Reading::Nested(Box::new(Records::open(nested, *form, pages)?))
+                    Reading::Nested(Box::new(Records::open(&column.nested, form, pages)?))
                 }
             });
         }
@@ -189,7 +159,7 @@ fn values<T: DataType>(
     let greatest = of.column.max_def_level();
     if let Some(kept) = of.levels {
         let (mut kept, mut values) = (kept.borrow_mut(), Vec::new());
-        let Levels { definition, repetition } = &mut *kept;
+        let Levels { definition, repetition, .. } = &mut *kept;
         let (records, ..) = reader.read_records(rows, Some(definition), Some(repetition), &mut values)?;
         // Those that are zero everywhere are not stored.
         let entries = values.len().max(definition.len());
@@ -297,6 +267,8 @@ struct Of<'a> {
 pub(super) struct Levels {
     pub definition: Vec<i16>,
     pub repetition: Vec<i16>,
+    /// Bytes that values may have, but for those of a fixed width.
+    pub bytes: usize,
 }
 
 /// Passes over the next values of a column.
@@ -381,6 +353,12 @@ fn decoded(reader: &mut ColumnReader, of: Of<'_>, rows: usize) -> Result<Vector>
         ColumnReader::DoubleColumnReader(reader) => of_reals(values(reader, of, rows)?, |value: f64| value),
         ColumnReader::ByteArrayColumnReader(reader) => {
             let found = values(reader, of, rows)?;
+            if let Some(levels) = of.levels {
+                // Those of a dictionary share their memory up to here.
+                let all = found.0.iter().map(ByteArray::len).fold(0, usize::saturating_add);
+                let levels = &mut *levels.borrow_mut();
+                levels.bytes = levels.bytes.checked_sub(all).ok_or_else(records::too_much)?;
+            }
             of_bytes(found, field, |value: &ByteArray| value.data(), &decimal)?
         }
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {

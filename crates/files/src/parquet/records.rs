@@ -1,14 +1,15 @@
 //! Values of lists, maps and structs, row by row: the columns of the file are read side by side, and put
 //! together by their levels (`nested`).
 //!
-//! Invariant: what a file claims costs no more memory than `MOST_ENTRIES` of all columns and `MOST_BYTES` of
-//! text; past that, reading is an error.
+//! Invariant: memory goes by what is read, not by what a file says of itself. Rows that are put together
+//! have `MOST_ENTRIES` of all columns at most, and `MOST_BYTES` of values and of text. A page that goes on is
+//! counted before the next one is decoded; a single page may have `MOST_OF_PAGE`.
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::page::{Page, PageReader};
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use vector::{LogicalType, Vector, VectorBuilder};
@@ -16,23 +17,58 @@ use vector::{LogicalType, Vector, VectorBuilder};
 use super::nested::Nested;
 use super::nested_text::{Form, Text};
 use super::read::{self, Levels};
+use super::source::Watched;
 use super::to_column;
 use crate::{Error, Result};
 
 /// Rows that are put together at once.
 const ROWS_AT_ONCE: usize = 256;
-/// Entries of all columns that pages may bring for these.
-const MOST_ENTRIES: u64 = 1 << 23;
-/// Bytes of text of all rows that are asked for.
+/// Entries of all columns that these may have.
+const MOST_ENTRIES: usize = 1 << 23;
+/// Entries of a page, of which any number may be another row's. DuckDB writes pages of 25 million.
+const MOST_OF_PAGE: usize = 1 << 26;
+/// Bytes of the values of these rows, and of the text of all rows that are asked for.
 const MOST_BYTES: usize = 256 << 20;
 
 /// Reads a list, map or struct of a row group from its first row on.
 pub struct Records {
-    nested: Arc<Nested>,
+    nested: Nested,
     form: Form,
     readers: Vec<ColumnReader>,
-    /// Entries that pages may still bring.
-    allowed: Arc<AtomicU64>,
+    count: Arc<Count>,
+}
+
+/// What pages have brought for the rows that are read now.
+#[derive(Default)]
+struct Count {
+    /// Which rows these are: how many times some were read before.
+    turn: AtomicUsize,
+    /// Entries of pages that began and ended within them.
+    entries: AtomicUsize,
+    /// There were too many.
+    is_past: AtomicBool,
+}
+
+impl Count {
+    /// Counts a page of a column that comes after another one, which has ended. `last` has the turn in which
+    /// that began, and its entries.
+    ///
+    /// # Errors
+    /// There are too many.
+    fn add(&self, last: &mut Option<(usize, usize)>, page: &Page) -> ParquetResult<()> {
+        let (turn, entries) = (self.turn.load(Ordering::Relaxed), page.num_values() as usize);
+        let ended = match last.replace((turn, entries)) {
+            Some((began, entries)) if began == turn => entries,
+            // Of a page that began before, other rows had a part.
+            _ => 0,
+        };
+        let all = self.entries.fetch_add(ended, Ordering::Relaxed).saturating_add(ended);
+        if entries > MOST_OF_PAGE || all > MOST_ENTRIES {
+            self.is_past.store(true, Ordering::Relaxed);
+            return Err(ParquetError::General(too_much().to_string()));
+        }
+        Ok(())
+    }
 }
 
 /// The entries of a column, and how far they are put together.
@@ -44,22 +80,30 @@ pub struct Entries {
 }
 
 impl Records {
-    /// `pages` opens the pages of a column of the file, by its number.
+    /// `pages` opens the pages of the columns, one after the other; it gets the number of each in the file.
     ///
     /// # Errors
-    /// `Unsupported` where values of one of them are not read.
+    /// Those of `pages`.
     pub fn open(
-        nested: &Arc<Nested>,
+        nested: &Nested,
         form: Form,
         mut pages: impl FnMut(usize) -> Result<Box<dyn PageReader>>,
     ) -> Result<Self> {
-        let allowed = Arc::new(AtomicU64::new(0));
+        let count = Arc::new(Count::default());
         let mut readers = Vec::new();
-        for leaf in &nested.leaves {
-            let counted = Counted { pages: pages(leaf.at)?, allowed: Arc::clone(&allowed) };
-            readers.push(get_column_reader(leaf.description.clone(), Box::new(counted)));
+        for (at, leaf) in nested.root.leaves.clone().zip(nested.leaves()) {
+            let (count, mut last) = (Arc::clone(&count), None);
+            let next = move |pages: &mut (dyn PageReader + 'static)| {
+                let page = pages.get_next_page()?;
+                match &page {
+                    Some(data) if data.is_data_page() => count.add(&mut last, data).map(|()| page),
+                    _ => Ok(page),
+                }
+            };
+            let watched = Watched { pages: pages(at)?, next };
+            readers.push(get_column_reader(leaf.description.clone(), Box::new(watched)));
         }
-        Ok(Self { nested: Arc::clone(nested), form, readers, allowed })
+        Ok(Self { nested: nested.clone(), form, readers, count })
     }
 
     /// Passes over the next rows.
@@ -70,10 +114,10 @@ impl Records {
         while rows > 0 {
             let now = rows.min(ROWS_AT_ONCE);
             rows -= now;
-            self.allowed.store(MOST_ENTRIES, Ordering::Relaxed);
-            for (reader, leaf) in self.readers.iter_mut().zip(&self.nested.leaves) {
-                read::skip(reader, &leaf.field, now)?;
-            }
+            self.counted(|readers, nested| {
+                let mut all = readers.iter_mut().zip(nested.leaves());
+                all.try_for_each(|(reader, leaf)| read::skip(reader, &leaf.field, now))
+            })?;
         }
         Ok(())
     }
@@ -89,14 +133,7 @@ impl Records {
         while left > 0 {
             let now = left.min(ROWS_AT_ONCE);
             left -= now;
-            self.allowed.store(MOST_ENTRIES, Ordering::Relaxed);
-            let columns = self.readers.iter_mut().zip(&self.nested.leaves).map(|(reader, leaf)| {
-                let levels = RefCell::new(Levels::default());
-                let values = read::entries(reader, &leaf.description, &leaf.field, now, &levels)?;
-                let values = to_column(values, leaf.field.kind)?;
-                Ok(Entries { levels: levels.into_inner(), values, at: 0, value: 0 })
-            });
-            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let columns = self.counted(|readers, nested| entries(readers, nested, now))?;
             let mut text = Text::new(&self.nested, columns, self.form);
             for _ in 0..now {
                 let Some(value) = text.row(MOST_BYTES - bytes)? else {
@@ -112,6 +149,31 @@ impl Records {
         }
         Ok(out.finish(&|_, _, _| Box::default()))
     }
+
+    /// Has some rows be read, whose pages are counted.
+    fn counted<T>(&mut self, read: impl FnOnce(&mut [ColumnReader], &Nested) -> Result<T>) -> Result<T> {
+        self.count.turn.fetch_add(1, Ordering::Relaxed);
+        self.count.entries.store(0, Ordering::Relaxed);
+        let read = read(&mut self.readers, &self.nested);
+        if self.count.is_past.load(Ordering::Relaxed) { Err(too_much()) } else { read }
+    }
+}
+
+/// The entries of the next rows.
+fn entries(readers: &mut [ColumnReader], nested: &Nested, rows: usize) -> Result<Vec<Entries>> {
+    let (mut found, mut all, mut bytes) = (Vec::new(), 0, MOST_BYTES);
+    for (reader, leaf) in readers.iter_mut().zip(nested.leaves()) {
+        let levels = RefCell::new(Levels { bytes, ..Levels::default() });
+        let values = read::entries(reader, &leaf.description, &leaf.field, rows, &levels)?;
+        let (values, levels) = (to_column(values, leaf.field.kind)?, levels.into_inner());
+        all += levels.definition.len();
+        bytes = levels.bytes;
+        if all > MOST_ENTRIES {
+            return Err(too_much());
+        }
+        found.push(Entries { levels, values, at: 0, value: 0 });
+    }
+    Ok(found)
 }
 
 /// What says that rows are too long.
@@ -149,53 +211,5 @@ impl Entries {
         self.at += 1;
         self.value += 1;
         if value < self.values.len() { Ok(value) } else { Err(contradiction()) }
-    }
-}
-
-/// Pages of which no more entries come than are allowed.
-struct Counted {
-    pages: Box<dyn PageReader>,
-    allowed: Arc<AtomicU64>,
-}
-
-impl PageReader for Counted {
-    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
-        let page = self.pages.get_next_page()?;
-        if let Some(page) = page.as_ref().filter(|page| page.is_data_page()) {
-            let entries = u64::from(page.num_values());
-            let take = |allowed: u64| allowed.checked_sub(entries);
-            if self.allowed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-                return Err(ParquetError::General(too_much().to_string()));
-            }
-        }
-        Ok(page)
-    }
-
-    fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
-        self.pages.peek_next_page()
-    }
-
-    fn skip_next_page(&mut self) -> ParquetResult<()> {
-        self.pages.skip_next_page()
-    }
-
-    fn at_record_boundary(&mut self) -> ParquetResult<bool> {
-        self.pages.at_record_boundary()
-    }
-
-    fn supports_deferred_dictionary(&self) -> bool {
-        self.pages.supports_deferred_dictionary()
-    }
-
-    fn take_deferred_dictionary(&mut self) -> ParquetResult<Option<Page>> {
-        self.pages.take_deferred_dictionary()
-    }
-}
-
-impl Iterator for Counted {
-    type Item = ParquetResult<Page>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.get_next_page().transpose()
     }
 }

@@ -138,48 +138,65 @@ pub fn pages(
 ) -> crate::Result<Box<dyn PageReader>> {
     let places = source.pages.as_ref().map(|pages| pages.places.clone());
     let is_indexed = places.is_some();
-    let pages = SerializedPageReader::new(Arc::clone(source), metadata, rows as usize, places)?;
-    Ok(if is_indexed { Box::new(IndexedPages(pages)) } else { Box::new(pages) })
+    let pages = Box::new(SerializedPageReader::new(Arc::clone(source), metadata, rows as usize, places)?);
+    Ok(if is_indexed { Box::new(Watched { pages, next: next_indexed }) } else { pages })
 }
 
-/// Pages that are found by an index. Those that are read have to have the rows that it says.
-struct IndexedPages(SerializedPageReader<Source>);
-
-impl PageReader for IndexedPages {
-    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
-        let expected = self.0.peek_next_page()?.and_then(|page| page.num_rows);
-        let page = self.0.get_next_page()?;
-        let found = page.as_ref().filter(|page| page.is_data_page()).map(|page| page.num_values() as usize);
-        match (expected, found) {
-            (Some(expected), Some(found)) if expected != found => {
-                Err(ParquetError::General(format!("a page of {found} rows where its index has {expected}")))
-            }
-            _ => Ok(page),
+/// The next of pages that are found by an index. It has to have the rows that the index says.
+fn next_indexed(pages: &mut SerializedPageReader<Source>) -> ParquetResult<Option<Page>> {
+    let expected = pages.peek_next_page()?.and_then(|page| page.num_rows);
+    let page = pages.get_next_page()?;
+    let found = page.as_ref().filter(|page| page.is_data_page()).map(|page| page.num_values() as usize);
+    match (expected, found) {
+        (Some(expected), Some(found)) if expected != found => {
+            Err(ParquetError::General(format!("a page of {found} rows where its index has {expected}")))
         }
+        _ => Ok(page),
+    }
+}
+
+/// Pages that somebody looks at before they are decoded.
+pub struct Watched<P: ?Sized, N> {
+    pub pages: Box<P>,
+    /// Reads the next one, and may refuse it.
+    pub next: N,
+}
+
+impl<P, N> PageReader for Watched<P, N>
+where
+    P: PageReader + ?Sized,
+    N: FnMut(&mut P) -> ParquetResult<Option<Page>> + Send,
+{
+    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
+        (self.next)(&mut self.pages)
     }
 
     fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
-        self.0.peek_next_page()
+        self.pages.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> ParquetResult<()> {
-        self.0.skip_next_page()
+        self.pages.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> ParquetResult<bool> {
-        self.0.at_record_boundary()
+        self.pages.at_record_boundary()
     }
 
     fn supports_deferred_dictionary(&self) -> bool {
-        self.0.supports_deferred_dictionary()
+        self.pages.supports_deferred_dictionary()
     }
 
     fn take_deferred_dictionary(&mut self) -> ParquetResult<Option<Page>> {
-        self.0.take_deferred_dictionary()
+        self.pages.take_deferred_dictionary()
     }
 }
 
-impl Iterator for IndexedPages {
+impl<P, N> Iterator for Watched<P, N>
+where
+    P: PageReader + ?Sized,
+    N: FnMut(&mut P) -> ParquetResult<Option<Page>> + Send,
+{
     type Item = ParquetResult<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {

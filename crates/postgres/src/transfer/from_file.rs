@@ -168,7 +168,7 @@ unsafe fn form(type_oid: pg_sys::Oid) -> Form {
 /// file, with structs as one, or the parts of structs.
 fn chosen(reader: &mut ParquetReader, targets: &[(String, Form)], copy: &ParquetCopy) -> Vec<Field> {
     let fields = reader.fields();
-    let (outermost, parts) = (reader.outermost().to_vec(), reader.parts().to_vec());
+    let (outermost, parts) = (reader.outermost(), reader.parts());
     let name = |&at: &usize| fields.get(at).map(|field| field.name.as_str());
     let names = || outermost.iter().filter_map(name).collect::<Vec<_>>().join(", ");
     let positions: Vec<usize> = match copy.by_name {
@@ -200,7 +200,7 @@ fn chosen(reader: &mut ParquetReader, targets: &[(String, Form)], copy: &Parquet
         ),
     };
     let forms = targets.iter().map(|(_, form)| *form);
-    reader.choose(&positions.iter().copied().zip(forms).collect::<Vec<_>>());
+    reader.choose(positions.iter().copied().zip(forms));
     positions.iter().filter_map(|&at| fields.get(at).cloned()).collect()
 }
 

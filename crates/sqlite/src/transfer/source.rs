@@ -61,7 +61,7 @@ impl Source {
         if let Some(names) = &options.columns {
             source.choose(names)?;
         } else if let Rows::Parquet(reader) = &source.rows {
-            let parts = reader.parts().to_vec();
+            let parts = reader.parts();
             source.choose_at(&parts);
         }
         match source.fields.is_empty() {
@@ -117,9 +117,8 @@ impl Source {
     fn choose_at(&mut self, chosen: &[usize]) {
         self.fields = chosen.iter().filter_map(|&at| self.fields.get(at).cloned()).collect();
         match &mut self.rows {
-            Rows::Parquet(reader) => {
-                reader.choose(&chosen.iter().map(|&at| (at, Form::Json)).collect::<Vec<_>>())
-            }
+            Rows::Parquet(reader) => reader.choose(chosen.iter().map(|&at| (at, Form::Json))),
+
             Rows::Csv(csv) => {
                 let kinds = self.fields.iter().map(|field| field.kind);
                 csv.chosen = chosen.iter().copied().zip(kinds).collect();
