@@ -1,6 +1,7 @@
 //! How many rows and pages a foreign table has, for the planner.
 
 use std::fs;
+use std::rc::Rc;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Oid, PlannerInfo, RelOptInfo};
@@ -10,7 +11,6 @@ use crate::options::foreign;
 use crate::storage::column_file::open::{self, Rows};
 use crate::storage::column_file::{BLOCK_BYTES, named};
 use crate::storage::directory::outline::{self, Outline};
-use std::rc::Rc;
 
 /// What the directory has of a table. None: it was never loaded.
 pub fn outline(table: Oid) -> Option<Rc<Outline>> {
