@@ -1,6 +1,7 @@
 """Lists, maps and structs of Parquet files that pyarrow, DuckDB and polars wrote, by COPY FROM: as jsonb, as
-arrays and as composite types, each beside what the writer says of them. Files of older layouts. Spoiled
-files, and files that claim more than they have, are errors, never the end of a session.
+arrays and as composite types, each beside what the writer says of them. What COPY TO writes of them is read
+by these systems, and comes back equal. Files of older layouts. Spoiled files, and files that claim more than
+they have, are errors, never the end of a session.
 
 The writers run in target/venv, each in a process of its own.
 """
@@ -185,7 +186,7 @@ def as_types(session, place):
     session.run("CREATE TYPE xy AS (x int, y text[])")
     session.run("CREATE TYPE long_entry AS (key text, value xy[])")
     session.run("CREATE DOMAIN ints AS int[]")
-    columns = "i ints, w text[], f float8[], m entry[], s struct, d part[], ms long_entry[], b bytea[], u numeric[]"
+    columns = "i ints, w text[], f float8[], m entry[], s struct, d part[], ms long_entry[], b bytea[], u numeric(20,0)[]"
     for access in ("heap", "colcompress", "rowcompress"):
         with CHECKS.part(f"arrays and composite types of a {access} table"):
             session.run("DROP TABLE IF EXISTS typed")
@@ -205,7 +206,10 @@ def as_types(session, place):
                 shown = session.value(f"SELECT string_agg(x::text, chr(10)) FROM (({query}) EXCEPT ALL ({wanted}) LIMIT 2) x")
                 assert wrong == "0", f"{wrong} rows differ: {str(shown)[:1500]}"
                 assert session.value("SELECT count(*) FROM typed") == "3000"
-            session.run("DROP TABLE typed")
+            session.run("DROP TABLE IF EXISTS back; CREATE TABLE back (LIKE typed)")
+            session.run(f"COPY typed TO '{place}/ours.parquet' (FORMAT parquet, row_group_size 700)")
+            come_back(session, place, "typed")
+            session.run("DROP TABLE typed, back")
     with CHECKS.part("what the types of columns do not hold is the server's error, and nothing stays"):
         session.run("CREATE TABLE refused (ll bigint[])")
         fails(session, f"COPY refused FROM '{place}/a.parquet' (FORMAT parquet, match_by name)", "22P02")
@@ -215,6 +219,67 @@ def as_types(session, place):
         session.run("CREATE TABLE many (x int)")
         fails(session, f"COPY many FROM '{place}/a.parquet' (FORMAT parquet)", "42804", "11 columns, and 1")
         assert session.value("SELECT count(*) FROM refused") == "0"
+
+
+def come_back(session, place, table, writers=WRITERS):
+    """Each system reads our file, and the table `back` gets what it writes of it: the rows of a table."""
+    for name in (None, *writers):
+        path = "ours" if name is None else "b"
+        if name is not None:
+            python(WRITERS[name].replace("'i.list.element': 'DELTA_BINARY_PACKED', ", ""), a=place / "ours.parquet", b=place / "b.parquet")
+        session.run(f"TRUNCATE back; COPY back FROM '{place}/{path}.parquet' (FORMAT parquet)")
+        wrong = session.value(f"SELECT count(*) FROM ((SELECT {table}::text FROM {table} EXCEPT ALL SELECT back::text FROM back) UNION ALL (SELECT back::text FROM back EXCEPT ALL SELECT {table}::text FROM {table})) x")
+        shown = session.value(f"SELECT string_agg(x::text, chr(10)) FROM (SELECT {table}::text FROM {table} EXCEPT ALL SELECT back::text FROM back LIMIT 2) x")
+        assert wrong == "0", f"{wrong} rows differ after {name}: {str(shown)[:1500]}"
+
+
+def written_types(server, session, place):
+    with CHECKS.part("lists and structs of every type that COPY writes come back"):
+        session.run("CREATE DOMAIN cents AS numeric(9,2); CREATE TYPE single AS (a int, w text[], p part, ps part[])")
+        session.run("""CREATE TABLE every (id int, n cents, ns numeric(12,3)[], t timestamptz[], ti time[], b bool[], u uuid[], c char(3)[], p part, ps part[], s single, ss single[],
+            j json, jb jsonb, js jsonb[], r int4range[], e bytea[], d date[], f real[], i2 smallint[], rec text)""")
+        session.run(r"""INSERT INTO every SELECT g, g / 3.0, CASE g % 3 WHEN 0 THEN NULL WHEN 1 THEN '{}' ELSE ARRAY[g / 7.0, NULL] END, ARRAY[timestamptz '2000-01-01 00:00+00' + g * interval '1 us', NULL], ARRAY['24:00'::time, time '00:00' + g * interval '1 ms'],
+            ARRAY[g % 2 = 0, NULL], ARRAY[md5(g::text)::uuid], ARRAY['a', 'abc'], CASE g % 3 WHEN 0 THEN NULL WHEN 1 THEN ROW(NULL, NULL, NULL)::part ELSE ROW(date '2000-01-01' + g, g / 10.0, 'w' || g)::part END,
+            CASE g % 4 WHEN 0 THEN NULL WHEN 1 THEN '{}' WHEN 2 THEN ARRAY[NULL::part] ELSE ARRAY[ROW(date '2001-01-01', 1, NULL)::part, NULL, ROW(NULL, g, 'z')::part] END,
+            CASE g % 3 WHEN 0 THEN NULL ELSE ROW(g, ARRAY['q', NULL], ROW(NULL, 1, 'i')::part, ARRAY[ROW(date '1999-09-09', NULL, 'x')::part])::single END,
+            CASE g % 3 WHEN 0 THEN NULL WHEN 1 THEN ARRAY[NULL, ROW(g, NULL, NULL, '{}')::single] ELSE ARRAY[ROW(g, '{}', NULL, ARRAY[NULL::part, ROW(NULL, NULL, NULL)::part])::single] END,
+            CASE g % 3 WHEN 0 THEN NULL ELSE json_build_object('a', g) END, jsonb_build_object('b', g, 'c', '[1, null]'::jsonb), ARRAY[to_jsonb(g), NULL, '{"a": [1]}'], ARRAY[int4range(g, g + 5)], ARRAY['\x00'::bytea, decode(md5(g::text), 'hex')],
+            ARRAY[date '2000-01-01' - g], ARRAY['NaN'::real, g / 3.0], ARRAY[g % 30000, -1], ROW(g, 'x')::text FROM generate_series(1, 4000) g""")
+        session.run("INSERT INTO every SELECT FROM generate_series(1, 3)")
+        # Attributes that are gone, and one that older values have not.
+        session.run("ALTER TYPE single DROP ATTRIBUTE w CASCADE; ALTER TYPE single ADD ATTRIBUTE more int CASCADE")
+        session.run("DROP TABLE IF EXISTS back; CREATE TABLE back (LIKE every)")
+        for codec in ("zstd", "uncompressed"):
+            session.run(f"COPY every TO '{place}/ours.parquet' (FORMAT parquet, compression '{codec}', row_group_size 1500, bloom_filter_columns *)")
+            come_back(session, place, "every", [name for name in WRITERS if name != "polars"])
+        kinds = python("import duckdb; print(dict(duckdb.sql(f\"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM '{a}')\").fetchall()))", a=place / "ours.parquet")
+        for column, kind in (("n", "DECIMAL(9,2)"), ("ns", "DECIMAL(12,3)[]"), ("ps", "STRUCT(d DATE, n DECIMAL(9,2), w VARCHAR)[]"), ("j", "JSON"), ("jb", "JSON"), ("r", "VARCHAR[]"), ("u", "UUID[]")):
+            assert f"'{column}': '{kind}'" in kinds, (column, kinds)
+        # Polars takes JSON and uuids for bytes, and writes such. It has no 24:00:00.
+        session.run("CREATE TABLE plainer AS TABLE every; ALTER TABLE plainer DROP u, DROP j, DROP jb, DROP js, DROP ti; DROP TABLE back; CREATE TABLE back (LIKE plainer)")
+        session.run(f"COPY plainer TO '{place}/ours.parquet' (FORMAT parquet)")
+        come_back(session, place, "plainer", ["polars"])
+        session.run("DROP TABLE back")
+    with CHECKS.part("arrays that are no lists are refused, and leave no file"):
+        for value, text in (("'{{1,2},{3,4}}'::int[]", "has 2 dimensions"), ("'[0:1]={1,2}'::int[]", "begins at 0"), ("ROW(ARRAY[ROW(1, NULL, NULL, NULL)]::single[], '[2:2]={7}'::int[])::wrapped", "begins at 2")):
+            if "wrapped" in value:
+                session.run("CREATE TYPE wrapped AS (a single[], b int[])")
+            fails(session, f"COPY (SELECT {value} AS a) TO '{place}/none.parquet' (FORMAT parquet)", "0A000", 'column "a"', text, "HINT")
+        assert not [path.name for path in place.iterdir() if "none.parquet" in path.name]
+        session.run(f"COPY (SELECT ('[0:1]={{1,2}}'::int[])[:] AS a, ROW(1, 2) AS r, indkey FROM pg_index LIMIT 1) TO '{place}/one.parquet' (FORMAT parquet)")
+        assert python("import pyarrow.parquet as p; print([row | {'indkey': 0} for row in p.read_table(a).to_pylist()])", a=place / "one.parquet").strip() == "[{'a': [1, 2], 'r': '(1,2)', 'indkey': 0}]"
+        # Types that hold two of the one before: there would be a million columns.
+        session.run("CREATE TYPE doubled0 AS (a int, b int)")
+        for at in range(1, 20):
+            session.run(f"CREATE TYPE doubled{at} AS (a doubled{at - 1}, b doubled{at - 1})")
+        fails(session, f"COPY (SELECT NULL::doubled19 AS a) TO '{place}/none.parquet' (FORMAT parquet)", "0A000", "more than 16384 columns")
+    with CHECKS.part("memory of writing texts and lists does not grow with the rows"):
+        other = server.session("files")
+        other.run(f"COPY (SELECT repeat(g::text, 20)::json AS j, ARRAY[g, g] AS a FROM generate_series(100000, 101000) g) TO '{place}/many.parquet' (FORMAT parquet, row_group_size 1000)")
+        before = memory(other)
+        other.run(f"COPY (SELECT repeat((100000 + g % 1000)::text, 20)::json AS j, ARRAY[g, g] AS a FROM generate_series(1, 500000) g) TO '{place}/many.parquet' (FORMAT parquet, row_group_size 1000)")
+        assert memory(other) - before < 60, (before, memory(other))
+        other.close()
 
 
 def layouts(session, place):
@@ -321,6 +386,7 @@ def main():
         as_json(session, place)
         foreign(session, place)
         as_types(session, place)
+        written_types(server, session, place)
         layouts(session, place)
         hostile(session, place)
         session.close()

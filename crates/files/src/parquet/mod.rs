@@ -10,7 +10,8 @@
 //! - `pages`: values of a column in a row group: plain ones (`plain`), codes and levels (`hybrid`)
 //! - `about`: what a footer says of the columns, for whoever looks into it
 //! - `names`: which files a name stands for, and what their folders say
-//! - `write`: a file from rows, a row group at a time; `stored`: how their values lie there
+//! - `write`: a file from rows, a row group at a time; `stored`: how their values lie there; `written`: the
+//!   columns of such a file, with lists and structs
 //! - `columns`: which fields are which types of PostgreSQL, and their values
 
 mod about;
@@ -34,6 +35,7 @@ mod schema;
 mod source;
 mod stored;
 mod write;
+mod written;
 
 pub use columns::{columns, field, to_column, to_field};
 pub use file::{ParquetFile, TableColumns, Wanted};
@@ -43,3 +45,4 @@ pub use nested_text::Form;
 pub use read::ParquetReader;
 pub(crate) use read::is_text;
 pub use write::{Codec, ParquetWriter};
+pub use written::{Shredded, Written};

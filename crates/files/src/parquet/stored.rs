@@ -69,14 +69,25 @@ pub fn column_type(field: &Field) -> Result<Type> {
     Ok(built.build()?)
 }
 
-/// Writes the values of a column, a flat vector of the field's kind.
-pub fn write(writer: &mut SerializedColumnWriter<'_>, column: &Vector, field: &Field) -> Result<()> {
+/// Writes the values of a column, a flat vector of the field's kind. `levels` are the definition and
+/// repetition levels of its entries, if it is part of a list or struct.
+pub fn write(
+    writer: &mut SerializedColumnWriter<'_>,
+    column: &Vector,
+    field: &Field,
+    levels: Option<[&[i16]; 2]>,
+) -> Result<()> {
     let validity = column.validity.as_ref();
-    let levels: Vec<i16> = match validity {
-        None => vec![1; column.len()],
-        Some(validity) => validity.iter().map(i16::from).collect(),
+    let is_there: Vec<i16> = match (levels, validity) {
+        (Some(_), _) => Vec::new(),
+        (None, None) => vec![1; column.len()],
+        (None, Some(validity)) => validity.iter().map(i16::from).collect(),
     };
-    let into = &mut Into { writer, levels: &levels };
+    let (definition, repetition) = match levels {
+        Some([definition, repetition]) => (definition, Some(repetition)),
+        None => (is_there.as_slice(), None),
+    };
+    let into = &mut Into { writer, definition, repetition };
     match (field.kind, &column.values) {
         (FieldKind::Bool, Values::Bool(bits)) => {
             into.put::<BoolType>(&chosen(bits.len(), validity, |row| bits.get(row)))
@@ -132,15 +143,16 @@ pub fn write(writer: &mut SerializedColumnWriter<'_>, column: &Vector, field: &F
     }
 }
 
-/// Where values go, and which rows have one.
+/// Where values go, and which entries have one.
 struct Into<'a, 'w> {
     writer: &'a mut SerializedColumnWriter<'w>,
-    levels: &'a [i16],
+    definition: &'a [i16],
+    repetition: Option<&'a [i16]>,
 }
 
 impl Into<'_, '_> {
     fn put<T: DataType>(&mut self, values: &[T::T]) -> Result<()> {
-        self.writer.typed::<T>().write_batch(values, Some(self.levels), None)?;
+        self.writer.typed::<T>().write_batch(values, Some(self.definition), self.repetition)?;
         Ok(())
     }
 }

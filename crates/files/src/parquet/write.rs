@@ -9,10 +9,11 @@ use std::sync::Arc;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, Type};
+use parquet::schema::types::Type;
 use vector::{LogicalType, Values, Vector};
 
 use super::stored;
+use super::written::{Leaf, Shredded, Written};
 use crate::{Error, Field, Result};
 
 /// Rows of a page, at most: those of a chunk of a scan (`group`). Readers leave pages out by their index.
@@ -74,7 +75,7 @@ impl Codec {
 /// A Parquet file that is being written.
 pub struct ParquetWriter<W: Write + Send> {
     schema: Arc<Type>,
-    fields: Vec<Field>,
+    leaves: Vec<Leaf>,
     codec: Codec,
     level: Option<i32>,
     filtered: Vec<bool>,
@@ -90,19 +91,27 @@ enum State<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
-    /// Begins a file of columns that may be NULL, of any kind but `Other`.
+    /// Begins a file of single values that may be NULL, of any kind but `Other`.
     pub fn new(out: W, fields: &[Field], codec: Codec) -> Result<Self> {
-        let columns =
-            fields.iter().map(|field| stored::column_type(field).map(Arc::new)).collect::<Result<_>>()?;
-        let schema = Arc::new(Type::group_type_builder("schema").with_fields(columns).build()?);
-        Ok(Self {
-            schema,
-            fields: fields.to_vec(),
-            codec,
-            level: None,
-            filtered: Vec::new(),
-            state: State::Begun(out),
-        })
+        let columns = fields.iter().map(|field| (field.name.clone(), Written::Value(field.kind)));
+        Self::of(out, &columns.collect::<Vec<_>>(), codec)
+    }
+
+    /// Begins a file of columns with these names.
+    pub fn of(out: W, columns: &[(String, Written)], codec: Codec) -> Result<Self> {
+        let (mut parts, mut leaves) = (Vec::new(), Vec::new());
+        for (at, (name, shape)) in columns.iter().enumerate() {
+            parts.push(Arc::new(shape.schema(name)?));
+            shape.leaves(at, std::slice::from_ref(name), name, &mut leaves);
+        }
+        let schema = Arc::new(Type::group_type_builder("schema").with_fields(parts).build()?);
+        let state = State::Begun(out);
+        Ok(Self { schema, leaves, codec, level: None, filtered: Vec::new(), state })
+    }
+
+    /// Its columns of single values, in the order in which they are written.
+    pub fn leaves(&self) -> impl Iterator<Item = &Field> {
+        self.leaves.iter().map(|leaf| &leaf.field)
     }
 
     /// Compresses at this level, one of those that the codec has. Before the first row.
@@ -116,7 +125,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// The file, opened with what the first rows say of its columns.
-    fn open(&mut self, first: &[Vector]) -> Result<SerializedFileWriter<W>> {
+    fn open<'a>(&mut self, first: impl Iterator<Item = &'a Vector>) -> Result<SerializedFileWriter<W>> {
         match std::mem::replace(&mut self.state, State::Lost) {
             State::Open(file) => Ok(file),
             State::Begun(out) => {
@@ -124,15 +133,14 @@ impl<W: Write + Send> ParquetWriter<W> {
                     .set_compression(self.codec.compression(self.level)?)
                     .set_data_page_row_count_limit(PAGE_ROWS)
                     .set_created_by(format!("colonnade {}", env!("CARGO_PKG_VERSION")));
-                let mut filtered = self.filtered.iter().copied();
-                for (Field { name, .. }, column) in self.fields.iter().zip(first) {
-                    let path = ColumnPath::new(vec![name.clone()]);
-                    if filtered.next().unwrap_or(false) && column.logical != LogicalType::Bool {
+                for (Leaf { column: at, path, .. }, column) in self.leaves.iter().zip(first) {
+                    let is_filtered = self.filtered.get(*at).is_some_and(|is_filtered| *is_filtered);
+                    if is_filtered && column.logical != LogicalType::Bool {
                         properties = properties
                             .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES)
                             .set_column_bloom_filter_max_ndv(path.clone(), column.len().max(1) as u64);
                     }
-                    properties = properties.set_column_dictionary_enabled(path, repeats(column));
+                    properties = properties.set_column_dictionary_enabled(path.clone(), repeats(column));
                 }
                 let (schema, properties) = (Arc::clone(&self.schema), Arc::new(properties.build()));
                 Ok(SerializedFileWriter::new(out, schema, properties)?)
@@ -141,13 +149,28 @@ impl<W: Write + Send> ParquetWriter<W> {
         }
     }
 
-    /// Writes rows as a row group: a flat vector for each column, of its kind.
+    /// Writes rows as a row group: a flat vector for each column of single values, of its kind.
     pub fn write(&mut self, columns: &[Vector]) -> Result<()> {
-        let mut file = self.open(columns)?;
+        self.put(columns.iter(), |column| (column, None))
+    }
+
+    /// Writes rows as a row group: the entries of each of `leaves`. Only those of lists and structs have
+    /// levels.
+    pub fn write_shredded(&mut self, columns: &[Shredded]) -> Result<()> {
+        self.put(columns.iter(), |column| (&column.values, column.levels()))
+    }
+
+    fn put<'a, T: 'a>(
+        &mut self,
+        columns: impl Iterator<Item = &'a T> + Clone,
+        parts: impl Fn(&'a T) -> (&'a Vector, Option<[&'a [i16]; 2]>),
+    ) -> Result<()> {
+        let mut file = self.open(columns.clone().map(|column| parts(column).0))?;
         let mut group = file.next_row_group()?;
-        for (column, field) in columns.iter().zip(&self.fields) {
+        for (column, leaf) in columns.zip(&self.leaves) {
             let Some(mut writer) = group.next_column()? else { break };
-            stored::write(&mut writer, column, field)?;
+            let (values, levels) = parts(column);
+            stored::write(&mut writer, values, &leaf.field, levels)?;
             writer.close()?;
         }
         group.close()?;
@@ -157,7 +180,7 @@ impl<W: Write + Send> ParquetWriter<W> {
 
     /// Ends the file.
     pub fn finish(mut self) -> Result<W> {
-        Ok(self.open(&[])?.into_inner()?)
+        Ok(self.open(std::iter::empty())?.into_inner()?)
     }
 }
 

@@ -1,11 +1,12 @@
-//! How values of a column of the server go into a Parquet file: as what they are, or as text.
+//! How single values of the server go into a Parquet file: as what they are, or as text.
 //!
-//! Types without a counterpart in Parquet (json, arrays, ranges, types of users) become text, as their output
-//! functions write it. So do texts of a database whose encoding is not UTF-8.
+//! JSON is text that says that it is JSON. Types without a counterpart in Parquet (ranges, types of users)
+//! become text, as their output functions write it. So do texts of a database whose encoding is not UTF-8.
+//! Lists and structs consist of such values (`shred`).
 
 use std::ffi::CStr;
 
-use files::Field;
+use files::FieldKind;
 use files::column::Column;
 use files::parquet::field;
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -20,7 +21,7 @@ const NUMERIC: &str = "numeric(38,9)";
 /// The type that holds Parquet's unsigned integers.
 const UINT8: &str = "engine.uint8";
 
-/// Gathers values of a column for a file.
+/// Gathers single values for a file.
 pub enum Gathered {
     /// As they are.
     Own(Box<ColumnWriter>),
@@ -28,27 +29,27 @@ pub enum Gathered {
     Text { builder: VectorBuilder, output: Oid, bytes: usize },
 }
 
-/// What a column is in a file, and what gathers its values.
+/// What values of a type are in a file, and what gathers them. The type is no domain.
 ///
 /// # Safety
-/// An attribute of a row type.
-pub unsafe fn column(attribute: &pg_sys::FormData_pg_attribute) -> (Field, Gathered) {
+/// A type, and a modifier of it or -1.
+pub unsafe fn single(type_oid: Oid, modifier: i32) -> (FieldKind, Gathered) {
     // SAFETY: the caller's promise; catalog look-ups.
     unsafe {
-        let name = encoding::to_utf8(CStr::from_ptr(attribute.attname.data.as_ptr())).into_owned();
-        let kind = ColumnType::of(attribute);
+        let kind = ColumnType::of_type(type_oid);
         let is_uint8 = kind.logical == LogicalType::UInt64;
-        let own = if is_uint8 { Some(UINT8.into()) } else { declared(kind.type_oid, attribute.atttypmod) };
+        let own = if is_uint8 { Some(UINT8.into()) } else { declared(type_oid, modifier) };
         if let Some(declared) = own {
-            let column = Column { number: 1, name: name.clone(), declared, logical: kind.logical };
+            let column = Column { number: 1, name: String::new(), declared, logical: kind.logical };
             if let Ok(field) = field(&column) {
-                return (field, Gathered::Own(Box::new(ColumnWriter::new(kind))));
+                return (field.kind, Gathered::Own(Box::new(ColumnWriter::new(kind))));
             }
         }
         let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);
-        pg_sys::getTypeOutputInfo(attribute.atttypid, &raw mut output, &raw mut is_varlena);
-        let builder = VectorBuilder::new(LogicalType::Text);
-        (Field { name, kind: files::FieldKind::Text }, Gathered::Text { builder, output, bytes: 0 })
+        pg_sys::getTypeOutputInfo(type_oid, &raw mut output, &raw mut is_varlena);
+        let is_json = matches!(type_oid, pg_sys::JSONOID | pg_sys::JSONBOID);
+        let kind = if is_json { FieldKind::Json } else { FieldKind::Text };
+        (kind, Gathered::Text { builder: VectorBuilder::new(LogicalType::Text), output, bytes: 0 })
     }
 }
 
@@ -69,17 +70,19 @@ unsafe fn declared(base: Oid, modifier: i32) -> Option<String> {
 }
 
 impl Gathered {
-    /// Adds a value.
+    /// Adds a value. Memory is taken of the current context.
     ///
     /// # Safety
-    /// A value of the column.
-    pub unsafe fn push(&mut self, value: Datum, is_null: bool) {
+    /// A value of the type.
+    pub unsafe fn push(&mut self, value: Option<Datum>) {
         // SAFETY: the caller's promise.
         unsafe {
-            match self {
-                Self::Own(writer) => writer.push_value(value, is_null),
-                Self::Text { builder, .. } if is_null => builder.push_null(),
-                Self::Text { builder, output, bytes } => {
+            match (self, value) {
+                (Self::Own(writer), value) => {
+                    writer.push_value(value.unwrap_or(Datum::null()), value.is_none());
+                }
+                (Self::Text { builder, .. }, None) => builder.push_null(),
+                (Self::Text { builder, output, bytes }, Some(value)) => {
                     let text = pg_sys::OidOutputFunctionCall(*output, value);
                     let told = encoding::to_utf8(CStr::from_ptr(text));
                     *bytes += told.len();
@@ -89,6 +92,11 @@ impl Gathered {
                 }
             }
         }
+    }
+
+    /// Whether a value takes memory of the current context.
+    pub const fn allocates(&self) -> bool {
+        matches!(self, Self::Text { .. })
     }
 
     /// Bytes that its values take, about.

@@ -5,7 +5,8 @@
 //! - `direct`: COPY FROM into tables that only take rows: values become rows; `insertion`: rows into a table
 //! - `from_file`: any other COPY FROM: a thread reads the file, and the server's own COPY what the thread
 //!   makes of it
-//! - `columns`: how values of a type of the server go into a file
+//! - `shred`: how values of a query's columns go into a file, arrays and composite values among them;
+//!   `columns`: single values
 //! - `schema`: `engine.parquet_schema`, which tells what is in a file
 
 mod columns;
@@ -13,6 +14,7 @@ mod direct;
 mod from_file;
 mod insertion;
 mod schema;
+mod shred;
 mod statement;
 mod to_file;
 mod writer;

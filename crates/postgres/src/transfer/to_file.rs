@@ -9,15 +9,16 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use files::Field;
+use files::parquet::Written;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CopyStmt, DestReceiver, PlannedStmt, TupleDesc, TupleTableSlot};
 
-use super::columns::{self, Gathered};
+use super::shred::{self, Column};
 use super::statement::{Filtered, ParquetCopy};
 use super::writer::Writer;
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode as Code};
+use crate::host::memory;
 use crate::host::relation::with_table;
 
 /// A file under another name until it is whole.
@@ -38,8 +39,10 @@ impl Drop for Unfinished {
 struct Writing<'a> {
     copy: &'a ParquetCopy,
     file: Option<File>,
-    fields: Vec<Field>,
-    columns: Vec<Gathered>,
+    fields: Vec<(String, Written)>,
+    columns: Vec<Column>,
+    /// Memory for what is made of a row on the way. None: nothing is.
+    context: Option<pg_sys::MemoryContext>,
     writer: Option<Writer>,
     rows_waiting: usize,
     rows: u64,
@@ -73,6 +76,7 @@ pub unsafe fn run(
             file: Some(file),
             fields: Vec::new(),
             columns: Vec::new(),
+            context: None,
             writer: None,
             rows_waiting: 0,
             rows: 0,
@@ -225,20 +229,23 @@ impl Writing<'_> {
         let found = unsafe { compat::attributes(rows) };
         for attribute in found.iter().filter(|attribute| !attribute.attisdropped) {
             // SAFETY: as above.
-            let (field, gathered) = unsafe { columns::column(attribute) };
-            if self.fields.iter().any(|known| known.name == field.name) {
+            let (field, column) = unsafe { shred::column(attribute) };
+            if self.fields.iter().any(|(known, _)| *known == field.0) {
                 error::raise(
                     Code::ERRCODE_DUPLICATE_COLUMN,
-                    format!("column \"{}\" comes twice", field.name),
+                    format!("column \"{}\" comes twice", field.0),
                     "Columns of a Parquet file are known by their names.",
                     "Give one of them another name: SELECT a AS b.",
                 );
             }
             self.fields.push(field);
-            self.columns.push(gathered);
+            self.columns.push(column);
         }
         if self.fields.is_empty() {
             error::not_supported("a Parquet file needs a column", "", "");
+        }
+        if self.columns.iter().any(Column::allocates) {
+            self.context = Some(memory::reset_often(c"colonnade COPY TO"));
         }
         let filtered = self.filtered();
         let Some(file) = self.file.take() else { return };
@@ -249,7 +256,7 @@ impl Writing<'_> {
     /// Which columns get bloom filters.
     fn filtered(&self) -> Vec<bool> {
         let Filtered::Named(names) = &self.copy.filtered else { return vec![true; self.fields.len()] };
-        if let Some(name) = names.iter().find(|name| !self.fields.iter().any(|field| field.name == **name)) {
+        if let Some(name) = names.iter().find(|name| !self.fields.iter().any(|(field, _)| field == *name)) {
             error::raise(
                 Code::ERRCODE_UNDEFINED_COLUMN,
                 format!("column \"{name}\" of option \"bloom_filter_columns\" is not copied"),
@@ -257,22 +264,28 @@ impl Writing<'_> {
                 "",
             );
         }
-        self.fields.iter().map(|field| names.contains(&field.name)).collect()
+        self.fields.iter().map(|(field, _)| names.contains(field)).collect()
     }
 
     unsafe fn push(&mut self, slot: *mut TupleTableSlot) {
         // SAFETY: a row of the query's type.
         unsafe {
             pg_sys::slot_getallattrs(slot);
+            let before = self.context.map(|context| pg_sys::MemoryContextSwitchTo(context));
             for (at, column) in self.columns.iter_mut().enumerate() {
-                column.push(*(*slot).tts_values.add(at), *(*slot).tts_isnull.add(at));
+                let is_null = *(*slot).tts_isnull.add(at);
+                column.push((!is_null).then(|| *(*slot).tts_values.add(at)));
+            }
+            if let (Some(context), Some(before)) = (self.context, before) {
+                pg_sys::MemoryContextSwitchTo(before);
+                pg_sys::MemoryContextReset(context);
             }
         }
         self.rows_waiting += 1;
         // Adding up for each row would cost more than the row.
         let is_full = self.rows_waiting >= self.copy.group_rows
             || (self.rows_waiting.is_multiple_of(256)
-                && self.columns.iter().map(Gathered::bytes).sum::<usize>() >= self.copy.group_bytes);
+                && self.columns.iter().map(Column::bytes).sum::<usize>() >= self.copy.group_bytes);
         if is_full && let Err(problem) = self.write() {
             self.copy.fail(&problem);
         }
@@ -283,7 +296,7 @@ impl Writing<'_> {
         if self.rows_waiting == 0 {
             return Ok(());
         }
-        let values = self.columns.iter_mut().map(Gathered::take).collect();
+        let values = self.columns.iter_mut().flat_map(Column::take).collect();
         if let Some(writer) = &mut self.writer {
             writer.write(values)?;
         }

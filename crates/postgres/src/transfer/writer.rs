@@ -10,9 +10,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use files::parquet::{ParquetWriter, to_field};
+use files::parquet::{ParquetWriter, Shredded, Written, to_field};
 use files::{Error, Field, Result};
-use vector::Vector;
 
 use super::statement::ParquetCopy;
 use crate::host::worker;
@@ -22,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// What the thread gets.
 enum Work {
-    /// Rows of a row group, a vector for each column.
-    Rows(Vec<Vector>),
+    /// Rows of a row group: the entries of each column of single values.
+    Rows(Vec<Shredded>),
     /// There are no more.
     End,
 }
@@ -36,17 +35,22 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. `filtered` says which fields get bloom filters.
+    /// Starts the thread. `filtered` says which columns get bloom filters.
     ///
     /// # Errors
-    /// Where there is none to be had, or a field is not written.
-    pub fn start(file: File, fields: &[Field], copy: &ParquetCopy, filtered: Vec<bool>) -> Result<Self> {
-        let mut writer = ParquetWriter::new(BufWriter::new(file), fields, copy.codec)?;
+    /// Where there is none to be had, or a column is not written.
+    pub fn start(
+        file: File,
+        columns: &[(String, Written)],
+        copy: &ParquetCopy,
+        filtered: Vec<bool>,
+    ) -> Result<Self> {
+        let mut writer = ParquetWriter::of(BufWriter::new(file), columns, copy.codec)?;
         if let Some(level) = copy.level {
             writer.set_level(level);
         }
         writer.set_filters(filtered);
-        let fields = fields.to_vec();
+        let fields: Vec<Field> = writer.leaves().cloned().collect();
         // One row group waits while another is written.
         let (to, from) = sync_channel(1);
         let thread = worker::spawn("colonnade parquet", move || work(writer, &fields, &from))?;
@@ -57,7 +61,7 @@ impl Writer {
     ///
     /// # Errors
     /// Those of earlier rows.
-    pub fn write(&mut self, rows: Vec<Vector>) -> Result<()> {
+    pub fn write(&mut self, rows: Vec<Shredded>) -> Result<()> {
         self.send(Work::Rows(rows))
     }
 
@@ -102,8 +106,10 @@ fn work(mut writer: ParquetWriter<BufWriter<File>>, fields: &[Field], from: &Rec
     loop {
         match from.recv() {
             Ok(Work::Rows(rows)) => {
-                let rows = rows.into_iter().zip(fields).map(|(values, field)| to_field(values, field));
-                writer.write(&rows.collect::<Result<Vec<_>>>()?)?;
+                let rows = rows.into_iter().zip(fields).map(|(column, field)| {
+                    Ok(Shredded { values: to_field(column.values, field)?, ..column })
+                });
+                writer.write_shredded(&rows.collect::<Result<Vec<_>>>()?)?;
             }
             Ok(Work::End) => {
                 let out = writer.finish()?;
