@@ -138,7 +138,7 @@ bench-htap: ## questions beside transactions, TPC-B and CH-benCHmark: heap, colu
 bench-columnstore: ## TPC-H and events on heap with columnstore indexes, by compression, beside heap and colcompress (SF, LEVELS, RUNS, REFRESHES, STEP)
 	scripts/bench.sh columnstore
 
-bench-column-files: ## TPC-H on foreign tables over column files beside heap and colcompress (SF, QUERIES, RUNS, STEP)
+bench-column-files: ## TPC-H on foreign tables over column files beside heap and colcompress (SF, QUERIES, RUNS, COLD, STEP)
 	scripts/bench.sh column-files
 
 bench-parquet-copy: ## COPY of TPC-H's lineitem to and from Parquet, beside DuckDB and CSV (SF, RUNS)
