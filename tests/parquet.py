@@ -48,7 +48,8 @@ OTHERS = {
     "pyarrow, int96": "import pyarrow.parquet as p; p.write_table(p.read_table(a), b, use_deprecated_int96_timestamps=True, compression='brotli')",
     "duckdb": "import duckdb; duckdb.sql(f\"SET timezone = 'UTC'; COPY (SELECT * FROM '{a}') TO '{b}' (FORMAT parquet)\")",
     "duckdb, v2": "import duckdb; duckdb.sql(f\"SET timezone = 'UTC'; COPY (SELECT * FROM '{a}') TO '{b}' (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION lz4_raw, ROW_GROUP_SIZE 5000)\")",
-    "polars": "import polars; polars.read_parquet(a).write_parquet(b)",
+    # It takes JSON for bytes, also DuckDB's.
+    "polars": "import polars; t = polars.read_parquet(a); t.with_columns(t['j'].cast(polars.String)).write_parquet(b)",
 }
 
 
@@ -433,7 +434,7 @@ def latin1(server, place):
         for statement in ("SET client_encoding = 'UTF8'", "CREATE EXTENSION colonnade", 'CREATE TABLE l (größe int, wörter text, ß int[])', "INSERT INTO l VALUES (1, 'süß', '{1}'), (2, 'é', NULL)"):
             session.run(statement)
         session.run(f"COPY l TO '{place}/größe.parquet' (FORMAT parquet)")
-        wanted = "größe integer, wörter text, ß text"
+        wanted = "größe integer, wörter text, ß json"
         assert session.value(f"SELECT string_agg(column_name || ' ' || data_type, ', ') FROM engine.parquet_schema('{place}/größe.parquet')") == wanted
         session.run("CREATE TABLE back (LIKE l)")
         session.run(f"COPY back FROM '{place}/größe.parquet' (FORMAT parquet, match_by name)")

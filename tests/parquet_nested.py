@@ -6,6 +6,7 @@ they have, are errors, never the end of a session.
 The writers run in target/venv, each in a process of its own.
 """
 
+import json
 import os
 import random
 import re
@@ -154,6 +155,16 @@ def foreign(session, place):
             session.run(f"CREATE FOREIGN TABLE g (id int, {' json, '.join(PARTS)} json) SERVER pq OPTIONS (filename '{place}/b.parquet')")
             got = ", ".join(f"{part}::jsonb" for part in PARTS)
             assert differing(session, f"SELECT id, {got} FROM g") == 0
+            # The bytes are those that the server makes.
+            session.run("DROP FOREIGN TABLE IF EXISTS h")
+            session.run(f"CREATE FOREIGN TABLE h (id int, {' jsonb, '.join(PARTS)} jsonb) SERVER pq OPTIONS (filename '{place}/b.parquet')")
+            assert differing(session, f"SELECT id, {', '.join(PARTS)} FROM h") == 0
+            widths = " + ".join(f"coalesce(pg_column_size({part} || '[]'), 0)" for part in PARTS if part not in ("s", "m", "ms"))
+            assert session.value(f"SELECT sum({widths}) FROM h") == session.value(f"SELECT sum({widths}) FROM expected")
+            for query in ("SELECT sum((s->>'a')::int) FROM %s WHERE s @> '{\"in\": {\"b\": true}}'", "SELECT count(*) FROM %s WHERE m ? 'a' OR w ? 'NULL'", "SELECT count(DISTINCT i), count(DISTINCT s->'l') FROM %s", "SELECT s->'l', count(*) FROM %s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3",
+                          "SELECT sum(e.value::int) FROM %s, jsonb_array_elements(i) e WHERE id < 900 AND e.value <> 'null'", "SELECT count(*) FROM %s a JOIN expected b USING (id) WHERE a.d = b.d"):
+                one, other = (session.value(f"SELECT string_agg(x::text, ' ') FROM ({query % table}) x") for table in ("h", "expected"))
+                assert one == other, (query, one, other)
             for query in ("SELECT sum(id), count(i) FROM %s WHERE id BETWEEN 700 AND 1500", "SELECT count(*) FROM %s WHERE i IS NULL", "SELECT count(*) FROM %s WHERE i IS NOT NULL AND id > 2900",
                           "SELECT sum((s->>'a')::int) FROM %s WHERE (s->'in'->>'b')::bool", "SELECT id, m FROM %s WHERE id IN (3, 2999, 1500) ORDER BY id", "SELECT count(*), count(s), count(ll) FROM %s",
                           "SELECT sum(json_array_length(i::json)) FROM %s", "SELECT id, w FROM %s ORDER BY id DESC LIMIT 3"):
@@ -165,7 +176,7 @@ def foreign(session, place):
             assert session.value("FETCH BACKWARD 1 FROM c") is not None
             session.run("ROLLBACK")
     with CHECKS.part("what a foreign table's columns do not hold is refused"):
-        for column, texts in (("i jsonb", ("0A000", "is json, and the table's jsonb")), ("i int[]", ("0A000", "integer[]")), ("id json", ("0A000",))):
+        for column, texts in (("i varchar", ("0A000", "is json, and the table's character varying")), ("i int[]", ("0A000", "integer[]")), ("id json", ("0A000",))):
             session.run("DROP FOREIGN TABLE IF EXISTS g")
             session.run(f"CREATE FOREIGN TABLE g ({column}) SERVER pq OPTIONS (filename '{place}/b.parquet')")
             fails(session, "SELECT * FROM g", *texts)
@@ -309,6 +320,55 @@ p.write_table(t, a, compression='none', write_statistics=False, store_schema=Fal
         assert session.value("SELECT day || ' ' || n FROM keyed") == "2026-11-29 2"
 
 
+# Texts that are JSON, or nearly so.
+TEXTS = ["null", "true", "[]", "{}", "0", "-0", "-0.0", "1e5", "1.50E+1", "-12.5e-7", "0.00001", "123456789012345678901234567890.123456789", "1e131071", "1e131072", "1e-16383", "1e-16384", '""', '"a\\u00fc\\ud83d\\ude00\\n\\/\\b\\f"',
+         '"\u00fc\U0001f600"', '"\\u0000"', '"\\ud800"', '"\\ud800\\u0041"', '"\\udc00"', '{"b": 1, "a": [1, {"x": null}, "t"], "b": 2, "cc": true, "": 0.10}', ' [ 1 , 2.00 , [ [ ] , { } ] ] ', "[1,]", "[1 2]", '{"a"}', '{"a":}', '{a: 1}', '{"a": 1,}', "01", "1.", ".5", "-", "1e", "+1",
+         "tru", "nullx", "[1]]", '"', '"\\x"', '"\\u12"', '"\n"', "'a'", "NaN", "[", "", " ", "1 2", '"\\u12g4"', '{"a": 1} x', "[" * 999 + "]" * 999, "[" + ", ".join(map(str, range(100))) + "]", "{" + ", ".join(f'"k{n % 77}": "{n}"' for n in range(150)) + "}", '"' + "x" * 70000 + '"']
+
+
+def documents(session, place):
+    with CHECKS.part("JSON of other systems is checked, and made jsonb as the server makes it"):
+        code = """import json, pyarrow as pa, pyarrow.parquet as p
+texts = json.load(open(a))
+for at, text in enumerate(texts):
+    p.write_table(pa.table({'n': [0, 1], 'j': [text, None]}), f'{b}/{at}.parquet', **({} if at % 2 else dict(use_dictionary=False, column_encoding={'j': 'DELTA_BYTE_ARRAY'})))
+p.write_table(pa.table({'j': pa.array([t for t in texts * 20 if t.strip()], pa.json_())}), f'{b}/all.parquet')"""
+        (place / "texts.json").write_text(json.dumps(TEXTS))
+        (place / "texts").mkdir(mode=0o777)
+        python(code, a=place / "texts.json", b=place / "texts")
+        errors = 0
+        for at, text in enumerate(TEXTS):
+            quoted = "E'" + text.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n") + "'"
+            for kind in ("json", "jsonb"):
+                session.run(f"DROP FOREIGN TABLE IF EXISTS j; CREATE FOREIGN TABLE j (n int8, j {kind}) SERVER pq OPTIONS (filename '{place}/texts/{at}.parquet')")
+                try:
+                    expected = session.value(f"SELECT {quoted}::{kind}::text || pg_column_size({quoted}::{kind})")
+                except SqlError:
+                    fails(session, "SELECT j FROM j", "XX001", 'Column "j"', "has JSON that")
+                    errors += 1
+                    continue
+                size = "pg_column_size(j)" if kind == "jsonb" else f"pg_column_size({quoted}::json)"
+                assert session.value(f"SELECT j::text || {size} FROM j WHERE n = 0") == expected, text
+                assert session.value("SELECT count(*) || ' ' || count(j) FROM j") == "2 1"
+        assert 50 < errors < 70, errors
+        # A file that says that it is JSON: the values are not looked at before they are JSON.
+        session.run(f"CREATE FOREIGN TABLE k () SERVER pq OPTIONS (filename '{place}/texts/all.parquet')")
+        assert session.value("SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'k'::regclass AND attname = 'j'") == "json"
+        fails(session, "SELECT count(j::text) FROM k WHERE j IS NOT NULL AND j::text <> ''", "has JSON that is no JSON")
+        session.run(f"CREATE FOREIGN TABLE l (j text) SERVER pq OPTIONS (filename '{place}/texts/all.parquet')")
+        assert session.value("SELECT count(*) FROM l WHERE j LIKE '%k76%'") == "20"
+        session.run("CREATE TABLE m (j text); CREATE TABLE mb (j jsonb)")
+        session.run(f"COPY m FROM '{place}/texts/all.parquet' (FORMAT parquet)")
+        assert session.value("SELECT count(*) FROM (TABLE m EXCEPT ALL TABLE l) x") == "0"
+        fails(session, f"COPY mb FROM '{place}/texts/all.parquet' (FORMAT parquet)", "XX001", "has JSON that")
+        for access in ("heap", "colcompress", "rowcompress"):
+            session.run(f"CREATE TABLE copied (id int, j json, jb jsonb, js jsonb, p jsonb, t text) USING {access}")
+            session.run(f"COPY (SELECT id, j, jb, js, p, jb AS t FROM every) TO '{place}/ours.parquet' (FORMAT parquet)")
+            session.run(f"COPY copied FROM '{place}/ours.parquet' (FORMAT parquet, match_by name)")
+            assert session.value("SELECT count(*) FROM (SELECT id, j::text, jb, js, p, t FROM copied EXCEPT ALL SELECT id, j::text, jb, to_jsonb(js), to_jsonb(p), jb::text FROM every) x") == "0"
+            session.run("DROP TABLE copied")
+
+
 def hostile(session, place):
     with CHECKS.part("spoiled files are errors, or rows") as tell:
         chance, errors = random.Random(SEED), 0
@@ -387,6 +447,7 @@ def main():
         foreign(session, place)
         as_types(session, place)
         written_types(server, session, place)
+        documents(session, place)
         layouts(session, place)
         hostile(session, place)
         session.close()

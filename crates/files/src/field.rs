@@ -50,8 +50,10 @@ pub enum FieldKind {
     Text,
     /// Bytes, in `Bytes`.
     Bytes,
-    /// Lists, maps and structs, as text of JSON in `Bytes`.
+    /// JSON as text, in `Bytes`: what a file says to be JSON, lists, maps and structs.
     Json,
+    /// As `Json`, in the bytes of the server's jsonb. No file says so, but a table may want it.
+    Jsonb,
     /// Values that are not read. The text says what they are.
     Other(&'static str),
 }

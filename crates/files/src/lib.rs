@@ -13,6 +13,7 @@
 mod about;
 mod error;
 mod field;
+mod json;
 
 pub mod column;
 pub mod csv;

@@ -47,6 +47,7 @@ pub fn columns(fields: &[Field]) -> Result<Vec<Column>> {
             FieldKind::Text => ("text".into(), LogicalType::Text),
             FieldKind::Bytes => ("bytea".into(), LogicalType::Bytes),
             FieldKind::Json => ("json".into(), LogicalType::Bytes),
+            FieldKind::Jsonb => ("jsonb".into(), LogicalType::Bytes),
             FieldKind::Other(what) => {
                 return Err(Error::Unsupported(format!(
                     "column {} is {what}, which is not read",
@@ -129,9 +130,12 @@ pub fn read_as(from: &Field, to: &Column) -> Result<FieldKind> {
     if to.logical == LogicalType::Numeric && to.declared == "numeric" {
         return if let K::Decimal { .. } = from.kind { Ok(from.kind) } else { Err(other()) };
     }
-    // JSON that is put together here is JSON.
-    if from.kind == K::Json && (to.declared == "json" || to.declared == "text") {
-        return Ok(K::Json);
+    // Text may be JSON, which its values tell.
+    match (from.kind, to.declared.as_str()) {
+        (K::Json | K::Text, "json") => return Ok(K::Json),
+        (K::Json | K::Text, "jsonb") => return Ok(K::Jsonb),
+        (K::Json, "text") => return Ok(K::Text),
+        _ => {}
     }
     // Others than these have conditions of their own: a length, a list of names, a CHECK.
     const TYPES: [&str; 14] = [

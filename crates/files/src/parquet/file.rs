@@ -46,10 +46,14 @@ pub(super) struct ReadColumn {
     pub logical: LogicalType,
 }
 
-/// A list, map or struct that a table reads as text.
+/// A list, map or struct that a table reads as JSON.
 #[derive(Debug, Clone)]
 pub(super) struct NestedColumn {
     pub nested: Nested,
+    /// What errors call it.
+    pub name: String,
+    /// What its values become: JSON as text, or jsonb.
+    pub kind: FieldKind,
     pub logical: LogicalType,
 }
 
@@ -153,7 +157,8 @@ impl ParquetFile {
             let kind = columns::read_as(field, column)?;
             let logical = column.logical;
             let Some(at) = found.column() else {
-                return Ok(Place::Nested(NestedColumn { nested: found.nested.clone(), logical }));
+                let (nested, name) = (found.nested.clone(), field.name.clone());
+                return Ok(Place::Nested(NestedColumn { nested, name, kind, logical }));
             };
             let Some(description) = all.get(at).cloned() else {
                 return Err(Error::Malformed(format!("it has no column {at}")));

@@ -14,10 +14,11 @@ use vector::{Result, Vector};
 use super::file::NestedColumn;
 use super::group::Location;
 use super::nested_text::Form;
+use super::pages::all_bytes;
 use super::read::guarded;
 use super::records::Records;
 use super::source::{self, Source};
-use crate::Error;
+use crate::{Error, FieldKind, json};
 
 /// A list, map or struct that is in the file, and what was read of it.
 pub struct NestedValues {
@@ -88,7 +89,10 @@ impl Stored {
             records.skip((rows.start - row) as usize)?;
             let values = records.read(rows.len())?;
             *kept = Some((records, rows.end));
-            Ok(Vector { logical: self.column.logical, ..values })
+            match self.column.kind {
+                FieldKind::Jsonb => json::to_jsonb(all_bytes(&values), &self.column.name),
+                _ => Ok(Vector { logical: self.column.logical, ..values }),
+            }
         });
         decoded.map_err(|problem| self.location.tell(&problem))
     }

@@ -183,16 +183,18 @@ impl<'a> Text<'a> {
 
     fn json_value(&mut self, kind: FieldKind) {
         let Self { out, value, .. } = self;
-        let is_number = match kind {
+        let is_whole = match kind {
             FieldKind::Integer { .. } | FieldKind::Unsigned | FieldKind::Decimal { .. } | FieldKind::Bool => {
                 true
             }
+            // JSON stays what it is.
+            FieldKind::Json => true,
             // NaN and infinities are none.
             FieldKind::Real { .. } => value.ends_with(|last: char| last.is_ascii_digit()),
             _ => false,
         };
         match kind {
-            _ if is_number => out.push_str(value),
+            _ if is_whole => out.push_str(value),
             FieldKind::Timestamp { .. } => {
                 out.push('"');
                 // As ISO 8601 has it.

@@ -14,7 +14,7 @@ use vector::{
 use super::file::ReadColumn;
 use super::read::{big_endian, half, is_text};
 use super::{schema, to_column};
-use crate::{Error, FieldKind, Result};
+use crate::{Error, FieldKind, Result, json};
 
 /// Decimals of at most so many digits have an integer of 64 bits.
 const DIGITS_OF_64: u16 = 18;
@@ -124,6 +124,11 @@ fn of(column: &ReadColumn, layout: Layout, bytes: &[u8], views: ByteViews) -> Re
             }
             of(Values::Bytes(views))
         }
+        (Layout::Bytes, FieldKind::Json) => {
+            views.iter().try_for_each(|value| json::check(value, &column.field.name))?;
+            of(Values::Bytes(views))
+        }
+        (Layout::Bytes, FieldKind::Jsonb) => json::to_jsonb(views.iter().map(Some), &column.field.name),
         (Layout::Fixed(width), FieldKind::Decimal { precision, scale }) => {
             of(decimals(big_decimals(bytes.chunks_exact(width), precision)?, scale))
         }

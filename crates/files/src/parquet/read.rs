@@ -20,7 +20,7 @@ use super::nested::{self, Found};
 use super::nested_text::Form;
 use super::records::{self, Records};
 use super::schema;
-use crate::{Error, Field, FieldKind, Result};
+use crate::{Error, Field, FieldKind, Result, json};
 
 /// What reads a column in a row group.
 enum Reading {
@@ -307,7 +307,12 @@ pub(super) fn entries(
     rows: usize,
     levels: &RefCell<Levels>,
 ) -> Result<Vector> {
-    decoded(reader, Of { column, field, levels: Some(levels) }, rows)
+    let values = decoded(reader, Of { column, field, levels: Some(levels) }, rows)?;
+    if let (FieldKind::Json, Values::Bytes(all)) = (field.kind, &values.values) {
+        // It becomes a part of other JSON.
+        all.iter().try_for_each(|value| json::check(value, &field.name))?;
+    }
+    Ok(values)
 }
 
 fn decoded(reader: &mut ColumnReader, of: Of<'_>, rows: usize) -> Result<Vector> {
@@ -382,7 +387,8 @@ fn of_bytes<V, P: Fn(&mut VectorBuilder) -> bool>(
         FieldKind::Real { .. } => LogicalType::Float64,
         _ => LogicalType::Bytes,
     };
-    if logical == LogicalType::Text && !found.0.iter().all(|value| is_text(bytes(value))) {
+    let is_to_be_text = matches!(field.kind, FieldKind::Text | FieldKind::Json);
+    if is_to_be_text && !found.0.iter().all(|value| is_text(bytes(value))) {
         return Err(Error::Malformed(format!("column {} has text that is not UTF-8", field.name)));
     }
     built(found, logical, |to, value| match logical {

@@ -32,7 +32,8 @@ pub fn of_values(column: &ColumnDescriptor) -> FieldKind {
             TimeUnit::NANOS => Unit::Nanos,
         };
         match logical {
-            LogicalType::String | LogicalType::Enum | LogicalType::Json => return FieldKind::Text,
+            LogicalType::String | LogicalType::Enum => return FieldKind::Text,
+            LogicalType::Json => return FieldKind::Json,
             LogicalType::Bson => return FieldKind::Bytes,
             LogicalType::Uuid => return FieldKind::Uuid,
             LogicalType::Date => return FieldKind::Date,
@@ -56,7 +57,8 @@ pub fn of_values(column: &ColumnDescriptor) -> FieldKind {
         }
     }
     match column.converted_type() {
-        ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON => FieldKind::Text,
+        ConvertedType::UTF8 | ConvertedType::ENUM => FieldKind::Text,
+        ConvertedType::JSON => FieldKind::Json,
         ConvertedType::DECIMAL => of_decimal(column.type_precision(), column.type_scale()),
         ConvertedType::DATE => FieldKind::Date,
         ConvertedType::TIME_MILLIS => FieldKind::Time(Unit::Millis),

@@ -57,6 +57,7 @@ pub fn column_type(field: &Field) -> Result<Type> {
         FieldKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String), 0),
         FieldKind::Bytes => (Physical::BYTE_ARRAY, None, 0),
         FieldKind::Json => (Physical::BYTE_ARRAY, Some(LogicalType::Json), 0),
+        FieldKind::Jsonb => return Err(Error::Unsupported("jsonb is not written".into())),
         FieldKind::Other(what) => return Err(Error::Unsupported(format!("{what} is not written"))),
     };
     let (precision, scale) = match field.kind {

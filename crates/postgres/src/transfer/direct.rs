@@ -131,6 +131,13 @@ fn chosen(rel: Open, file: &KnownFile, targets: &[usize], by_name: bool) -> Opti
         // A table finds its columns by name.
         let is_alone = fields.iter().filter(|other| other.name == field.name).count() == 1;
         let (type_oid, modifier) = type_of(field.kind)?;
+        // What JSON becomes, it becomes where the file is read.
+        let (kind, type_oid) = match (type_oid, attribute.atttypid) {
+            (pg_sys::JSONOID, pg_sys::JSONBOID) => (FieldKind::Jsonb, pg_sys::JSONBOID),
+            (pg_sys::JSONOID, pg_sys::TEXTOID) => (FieldKind::Text, pg_sys::TEXTOID),
+            _ => (field.kind, type_oid),
+        };
+        let field = &Field { name: field.name.clone(), kind };
         let [column] = <[Column; 1]>::try_from(columns(std::slice::from_ref(field)).ok()?).ok()?;
         let read = Read { column, from: From { type_oid, modifier } };
         (is_alone && holds(type_oid, attribute)).then_some(read)
@@ -153,6 +160,7 @@ fn type_of(kind: FieldKind) -> Option<(Oid, i32)> {
         }
         // Text of a database with another encoding has to be converted.
         FieldKind::Text if encoding::is_utf8() => pg_sys::TEXTOID,
+        FieldKind::Json if encoding::is_utf8() => pg_sys::JSONOID,
         FieldKind::Bytes => pg_sys::BYTEAOID,
         FieldKind::Uuid => pg_sys::UUIDOID,
         FieldKind::Date => pg_sys::DATEOID,

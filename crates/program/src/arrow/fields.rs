@@ -49,7 +49,7 @@ fn of_kind(kind: FieldKind) -> DataType {
         // Both are at most 38.
         FieldKind::Decimal { precision, scale } => DataType::Decimal128(precision as u8, scale as i8),
         FieldKind::Uuid => DataType::FixedSizeBinary(16),
-        FieldKind::Bytes => DataType::Binary,
+        FieldKind::Bytes | FieldKind::Jsonb => DataType::Binary,
         FieldKind::Text | FieldKind::Json | FieldKind::Other(_) => DataType::Utf8,
     }
 }

@@ -15,9 +15,11 @@
 //! | `contains.rs` | `?` and `@>` |
 //! | `field.rs` | `->` and `->>` |
 //! | `leaves.rs` | the scalars that containing an object asks for |
+//! | `parse.rs` | text of JSON, checked and made documents |
 //! | `text.rs` | documents as text |
 //!
-//! Called by `question` and by the template encoding of `encodings`.
+//! Called by `question`, by the template encoding of `encodings`, and by readers of JSON in other systems'
+//! files.
 //!
 //! Invariant: every offset is checked, and a child lies wholly inside the bytes that its container gives it.
 //! So the work for any bytes is bounded by their number and how deep they nest.
@@ -25,6 +27,7 @@
 mod contains;
 mod field;
 mod leaves;
+mod parse;
 mod text;
 
 use vector::{Error, Result};
@@ -32,6 +35,7 @@ use vector::{Error, Result};
 pub use contains::{contains, exists, is_deep};
 pub use field::{field, field_text};
 pub use leaves::{Leaf, Placed, leaves};
+pub use parse::{Refusal, check_text, from_text};
 
 use crate::words::u32_at;
 

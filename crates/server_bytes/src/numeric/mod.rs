@@ -12,6 +12,7 @@
 //! | file | owns |
 //! | --- | --- |
 //! | `decimal.rs` | numerics <-> decimals of up to 38 digits |
+//! | `parse.rs` | numbers of JSON -> numerics |
 //! | `small.rs` | numerics with their length word <-> 64-bit integers |
 //! | `text.rs` | numerics as text, and whether two are the same value |
 //!
@@ -20,10 +21,12 @@
 //! Invariant: [`Parts::read`] is the only reader of the header.
 
 mod decimal;
+mod parse;
 pub mod small;
 mod text;
 
 pub use decimal::{MAX_ENCODED, decode, encode, to_side};
+pub use parse::append;
 pub use text::{is_same, write_text};
 
 use crate::words::u16_at;

@@ -93,8 +93,7 @@ impl<'a> WantedColumns<'a> {
         let attributes = rel.columns();
         let columns = publish::columns_of_others(rel);
         let has_text = columns.iter().flatten().any(|column| {
-            // Lists and structs become that.
-            column.logical == LogicalType::Text || column.declared == "json"
+            column.logical == LogicalType::Text || matches!(column.declared.as_str(), "json" | "jsonb")
         });
         if has_text && !encoding::is_utf8() {
             error::not_supported(
