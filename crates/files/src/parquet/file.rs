@@ -14,6 +14,7 @@ use stripe::{ColumnStatistics, write_summary};
 use vector::{LogicalType, Vector};
 
 use super::nested::{self, Found, Nested};
+use super::nested_array::Array;
 use super::read::guarded;
 use super::{bounds, columns, footer_schema, schema};
 use crate::column::{Column, Ranges};
@@ -46,7 +47,7 @@ pub(super) struct ReadColumn {
     pub logical: LogicalType,
 }
 
-/// A list, map or struct that a table reads as JSON.
+/// A list, map or struct that a table reads as one value.
 #[derive(Debug, Clone)]
 pub(super) struct NestedColumn {
     pub nested: Nested,
@@ -54,6 +55,8 @@ pub(super) struct NestedColumn {
     pub name: String,
     /// What its values become: JSON as text, or jsonb.
     pub kind: FieldKind,
+    /// The array that its lists become, if they do not become JSON.
+    pub array: Option<Array>,
     pub logical: LogicalType,
 }
 
@@ -154,12 +157,14 @@ impl ParquetFile {
                 }
             };
             let field = &found.field;
-            let kind = columns::read_as(field, column)?;
             let logical = column.logical;
             let Some(at) = found.column() else {
+                let array = Array::of(&found.nested, column)?;
+                let kind = if array.is_some() { field.kind } else { columns::read_as(field, column)? };
                 let (nested, name) = (found.nested.clone(), field.name.clone());
-                return Ok(Place::Nested(NestedColumn { nested, name, kind, logical }));
+                return Ok(Place::Nested(NestedColumn { nested, name, kind, array, logical }));
             };
+            let kind = columns::read_as(field, column)?;
             let Some(description) = all.get(at).cloned() else {
                 return Err(Error::Malformed(format!("it has no column {at}")));
             };

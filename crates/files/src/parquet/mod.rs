@@ -6,7 +6,7 @@
 //!   `bloom`: their filters; `page_index`: what is known of pages; `source`: stored bytes of a column
 //! - `footer_schema`: the schema in a footer, read with a limit on how deep it nests
 //! - `nested`: lists, maps and structs of a schema; `records`: their values, row by row; `nested_text`: these
-//!   as text; `nested_group`: them in row groups
+//!   as text; `nested_array`: as arrays; `nested_group`: them in row groups
 //! - `pages`: values of a column in a row group: plain ones (`plain`), codes and levels (`hybrid`)
 //! - `about`: what a footer says of the columns, for whoever looks into it
 //! - `names`: which files a name stands for, and what their folders say
@@ -24,6 +24,7 @@ mod group;
 mod hybrid;
 mod names;
 mod nested;
+mod nested_array;
 mod nested_group;
 mod nested_text;
 mod page_index;

@@ -87,7 +87,10 @@ impl Stored {
                 _ => (self.records()?, 0),
             };
             records.skip((rows.start - row) as usize)?;
-            let values = records.read(rows.len())?;
+            let values = match &self.column.array {
+                Some(array) => records.read_arrays(rows.len(), array)?,
+                None => records.read(rows.len())?,
+            };
             *kept = Some((records, rows.end));
             match self.column.kind {
                 FieldKind::Jsonb => json::to_jsonb(all_bytes(&values), &self.column.name),

@@ -15,6 +15,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use vector::{LogicalType, Vector, VectorBuilder};
 
 use super::nested::Nested;
+use super::nested_array::{self, Array};
 use super::nested_text::{Form, Text};
 use super::read::{self, Levels};
 use super::source::Watched;
@@ -128,15 +129,12 @@ impl Records {
     /// `Malformed` where columns contradict each other, `Unsupported` for values that are not read, and for
     /// too much.
     pub fn read(&mut self, rows: usize) -> Result<Vector> {
-        let mut out = VectorBuilder::new(LogicalType::Bytes);
-        let (mut left, mut bytes) = (rows, 0);
-        while left > 0 {
-            let now = left.min(ROWS_AT_ONCE);
-            left -= now;
-            let columns = self.counted(|readers, nested| entries(readers, nested, now))?;
-            let mut text = Text::new(&self.nested, columns, self.form);
-            for _ in 0..now {
-                let Some(value) = text.row(MOST_BYTES - bytes)? else {
+        let form = self.form;
+        self.put_together(rows, |nested, columns, rows, most, out| {
+            let mut text = Text::new(nested, columns, form);
+            let mut bytes = 0;
+            for _ in 0..rows {
+                let Some(value) = text.row(most - bytes)? else {
                     out.push_null();
                     continue;
                 };
@@ -146,6 +144,35 @@ impl Records {
                 }
             }
             text.finish()?;
+            Ok(bytes)
+        })
+    }
+
+    /// The next rows, as arrays of the server.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_arrays(&mut self, rows: usize, array: &Array) -> Result<Vector> {
+        self.put_together(rows, |nested, columns, rows, most, out| {
+            let [entries] = <[Entries; 1]>::try_from(columns).map_err(|_| contradiction())?;
+            nested_array::append(nested, array, entries, rows, most, out)
+        })
+    }
+
+    /// The next rows. `append` gets the entries of some of them, the bytes that their values may have, and
+    /// where these go. It returns how many they have.
+    fn put_together(
+        &mut self,
+        rows: usize,
+        append: impl Fn(&Nested, Vec<Entries>, usize, usize, &mut VectorBuilder) -> Result<usize>,
+    ) -> Result<Vector> {
+        let mut out = VectorBuilder::new(LogicalType::Bytes);
+        let (mut left, mut most) = (rows, MOST_BYTES);
+        while left > 0 {
+            let now = left.min(ROWS_AT_ONCE);
+            left -= now;
+            let columns = self.counted(|readers, nested| entries(readers, nested, now))?;
+            most -= append(&self.nested, columns, now, most, &mut out)?.min(most);
         }
         Ok(out.finish(&|_, _, _| Box::default()))
     }

@@ -93,7 +93,9 @@ impl<'a> WantedColumns<'a> {
         let attributes = rel.columns();
         let columns = publish::columns_of_others(rel);
         let has_text = columns.iter().flatten().any(|column| {
-            column.logical == LogicalType::Text || matches!(column.declared.as_str(), "json" | "jsonb")
+            let of = column.declared.trim_end_matches("[]");
+            column.logical == LogicalType::Text
+                || matches!(of, "json" | "jsonb" | "text" | "character varying")
         });
         if has_text && !encoding::is_utf8() {
             error::not_supported(
