@@ -53,7 +53,7 @@ def check_settings():
     defined, hidden = set(), set()
     for source in (ROOT / "crates" / "postgres" / "src").rglob("*.rs"):
         text = source.read_text(encoding="utf-8")
-        for name, definition in re.findall(r"define_\w+_guc\(\s*c\"(colonnade\.\w+)\"(.*?)\n    \);", text, re.S):
+        for name, definition in re.findall(r"define_\w+_guc(?:_with_hooks)?\(\s*c\"(colonnade\.\w+)\"(.*?)\n +\);", text, re.S):
             (hidden if "NO_SHOW_ALL" in definition else defined).add(name)
     described = set(re.findall(r"`(colonnade\.\w+)`", (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")))
     for name in sorted(defined - described):

@@ -6,6 +6,7 @@
 //! - `column`: column files, which are our own
 //! - `about`: what is known of a column in some rows of a file
 //! - `field`: a column of a file of others
+//! - `file_path`: the name of a file, and how far it may lead
 //! - `parquet`: Parquet, by the crate of that name
 //! - `text`: values as text
 //! - `csv`: comma-separated values: fields by `csv-core`, and what their types may be
@@ -13,6 +14,7 @@
 mod about;
 mod error;
 mod field;
+mod file_path;
 mod json;
 
 pub mod column;
@@ -23,3 +25,4 @@ pub mod text;
 pub use about::About;
 pub use error::{Error, Result};
 pub use field::{Field, FieldKind, Unit};
+pub use file_path::FilePath;

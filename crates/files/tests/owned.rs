@@ -43,8 +43,8 @@ fn columns(count: u32) -> Vec<Column> {
 fn others_read_what_was_named_last() {
     let path = std::env::temp_dir().join(format!("colonnade-owned-{}", std::process::id()));
     let _ = fs::remove_file(&path);
-    let file = OwnedFile::create(&path, OWNER).unwrap();
-    assert!(OwnedFile::create(&path, OWNER).is_err());
+    let file = OwnedFile::create(&path.as_path().into(), OWNER).unwrap();
+    assert!(OwnedFile::create(&path.as_path().into(), OWNER).is_err());
     assert!(!file.was_published().unwrap());
     let rows = || ColumnFile::open(File::open(&path).unwrap()).map(|file| file.rows());
     let publish = |columns, stripes: &[StripePlace]| {
@@ -83,6 +83,6 @@ fn others_read_what_was_named_last() {
     assert_eq!(open.stripe(0).unwrap().unwrap().verify().unwrap(), [""; 0]);
     let refused = ColumnWriter::append(&path, WriteOptions::default()).unwrap_err().to_string();
     assert!(refused.contains("foreign table of PostgreSQL (OID 16384, database 5)"), "{refused}");
-    assert_eq!(OwnedFile::open(&path, false).unwrap().unwrap().owner(), OWNER);
+    assert_eq!(OwnedFile::open(&path.as_path().into(), false).unwrap().unwrap().owner(), OWNER);
     fs::remove_file(&path).unwrap();
 }

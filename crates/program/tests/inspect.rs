@@ -102,7 +102,7 @@ fn odd_values_and_names_are_told() {
 fn with_more_columns(from: &Path, to: &Path, columns: Vec<Column>) {
     let old = ColumnFile::open(fs::File::open(from).unwrap()).unwrap();
     let owner = Owner { storage_id: 7, database: 5, relation: 16_385 };
-    let new = OwnedFile::create(to, owner).unwrap();
+    let new = OwnedFile::create(&to.into(), owner).unwrap();
     let bytes = fs::read(from).unwrap();
     let (mut places, mut at) = (Vec::new(), 8192);
     for place in old.stripes() {

@@ -7,11 +7,10 @@
 //!
 //! Invariant: no byte behind the head is written twice. So whoever has an older footer reads on.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use stripe::StripeReader;
@@ -19,9 +18,9 @@ use stripe::StripeReader;
 use super::footer::{Column, Footer, SegmentPlace};
 use super::head::{self, HEAD_BYTES, Owner, Place};
 use super::segment::{self, StripePlace};
-use super::write::{MOST_SEGMENTS, identity, sync_name};
+use super::write::{MOST_SEGMENTS, identity};
 use super::{ColumnFile, Ranges};
-use crate::{Error, Result};
+use crate::{Error, FilePath, Result};
 
 /// Room is given back in pieces of so many bytes.
 const BLOCK: u64 = 4096;
@@ -42,24 +41,22 @@ impl OwnedFile {
     ///
     /// # Errors
     /// `Io` where there is a file of that name, or none can be made.
-    pub fn create(path: &Path, owner: Owner) -> Result<Self> {
+    pub fn create(path: &FilePath, owner: Owner) -> Result<Self> {
         // Nobody is to find it before it has its head.
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{:016x}", owner.storage_id));
-        let other = PathBuf::from(name);
+        let other = path.with_ending(&format!(".{:016x}", owner.storage_id));
         let made = || {
-            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&other)?;
+            let file = other.create_new(0o600)?;
             let mut head = head::new(identity());
             owner.write(&mut head);
             file.write_all_at(&head, 0)?;
             file.sync_all()?;
             // Fails where there is a file of that name.
-            fs::hard_link(&other, path)?;
+            other.link_as(path)?;
             Ok::<_, Error>(file)
         };
         let file = made();
-        let _ = fs::remove_file(&other);
-        sync_name(path)?;
+        let _ = other.remove();
+        path.sync_folder()?;
         Ok(Self { file: file?, owner })
     }
 
@@ -68,12 +65,12 @@ impl OwnedFile {
     /// # Errors
     /// `Io` where it cannot be opened or is taken away meanwhile, `Malformed` where it is no column file or
     /// its head is damaged.
-    pub fn open(path: &Path, to_write: bool) -> Result<Option<Self>> {
+    pub fn open(path: &FilePath, to_write: bool) -> Result<Option<Self>> {
         // A pipe would be waited for.
-        if !fs::metadata(path)?.is_file() {
+        if !path.metadata()?.is_file() {
             return Err(Error::Malformed("it is no file, or not a plain one".into()));
         }
-        let file = OpenOptions::new().read(true).write(to_write).open(path)?;
+        let file = path.open(to_write)?;
         let owner = unless_taken_away(&file, |head| {
             head::newest(head)?;
             Owner::read(head)
@@ -107,9 +104,9 @@ impl OwnedFile {
     ///
     /// # Errors
     /// `Io`.
-    pub fn take_away(self, path: &Path) -> Result<()> {
+    pub fn take_away(self, path: &FilePath) -> Result<()> {
         // In this order: who opens a file that is empty sees that it has no name any more.
-        fs::remove_file(path)?;
+        path.remove()?;
         Ok(self.file.set_len(0)?)
     }
 

@@ -250,7 +250,7 @@ impl ColumnWriter {
 }
 
 /// Has the name of a new file on the device.
-pub(super) fn sync_name(path: &Path) -> Result<()> {
+fn sync_name(path: &Path) -> Result<()> {
     if let Some(folder) = path.parent() {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         File::open(folder)?.sync_all()?;

@@ -4,12 +4,11 @@
 //! `key=value`, as Hive makes them, say that all rows below have this value in a column of that name.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use glob::Pattern;
 
-use crate::{Error, Result};
+use crate::{Error, FilePath, Result};
 
 /// What Hive calls the folder of rows whose key is NULL.
 const OF_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -50,11 +49,12 @@ fn has_pattern(text: &str) -> bool {
 ///
 /// # Errors
 /// `Io` where there is none, or a folder cannot be read; `Unsupported` for a pattern that is none.
-pub fn files_of(name: &Path, pause: &dyn Fn()) -> Result<Vec<PathBuf>> {
-    let text = || name.to_str().ok_or_else(|| Error::Unsupported("a pattern that is not UTF-8".into()));
-    let (folder, pattern) = match fs::metadata(name) {
+pub fn files_of(name: &FilePath, pause: &dyn Fn()) -> Result<Vec<FilePath>> {
+    let (start, rest) = name.start();
+    let text = || rest.to_str().ok_or_else(|| Error::Unsupported("a pattern that is not UTF-8".into()));
+    let (folder, pattern) = match name.metadata() {
         Ok(there) if there.is_dir() => (name, OF_FOLDER),
-        Err(_) if has_pattern(text()?) => (Path::new("/"), text()?),
+        Err(_) if has_pattern(text()?) => (&start, text()?),
         _ => return Ok(vec![name.to_owned()]),
     };
     let parts = pattern.split('/').filter(|part| !part.is_empty()).map(Part::of);
@@ -72,12 +72,13 @@ pub fn files_of(name: &Path, pause: &dyn Fn()) -> Result<Vec<PathBuf>> {
 /// Adds the files below a folder that the rest of a name stands for, or the file itself where nothing is
 /// left.
 ///
-/// Links to folders are not followed as `Part::Folders`, because they may lead in circles.
-fn walk(path: &Path, parts: &[Part], pause: &dyn Fn(), found: &mut BTreeSet<PathBuf>) -> Result<()> {
+/// Links to folders are not followed as `Part::Folders`, because they may lead in circles. Of a bounded name
+/// (`FilePath`) no link is followed.
+fn walk(path: &FilePath, parts: &[Part], pause: &dyn Fn(), found: &mut BTreeSet<FilePath>) -> Result<()> {
     pause();
     let Some((part, rest)) = parts.split_first() else {
         if path.is_file() {
-            found.insert(path.to_owned());
+            found.insert(path.clone());
         }
         return Ok(());
     };
@@ -86,17 +87,16 @@ fn walk(path: &Path, parts: &[Part], pause: &dyn Fn(), found: &mut BTreeSet<Path
         Part::Folders => walk(path, rest, pause, found)?,
         Part::Pattern { .. } => {}
     }
-    let entries = match fs::read_dir(path) {
+    let entries = match path.entries() {
         // What lies on the way may be a file, or nothing.
         Err(problem) if !path.is_dir() || problem.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
-    for entry in entries {
-        let entry = entry?;
+    for (name, is_folder) in entries {
         // Names that are not UTF-8 match nothing.
-        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(name) = name.into_string() else { continue };
         let rest = match part {
-            Part::Folders if entry.file_type()?.is_dir() && !is_hidden(&name) => parts,
+            Part::Folders if is_folder && !is_hidden(&name) => parts,
             Part::Pattern { pattern, first }
                 if (name.chars().next() == *first || !is_hidden(&name)) && pattern.matches(&name) =>
             {
@@ -104,7 +104,7 @@ fn walk(path: &Path, parts: &[Part], pause: &dyn Fn(), found: &mut BTreeSet<Path
             }
             _ => continue,
         };
-        walk(&entry.path(), rest, pause, found)?;
+        walk(&path.join(&name), rest, pause, found)?;
     }
     Ok(())
 }
@@ -151,6 +151,7 @@ fn unescaped(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
@@ -175,9 +176,10 @@ mod tests {
             fs::write(path, b"").unwrap();
         }
         let found = |name: &str| {
-            let files = files_of(&root.join(name), &|| {});
+            let files = files_of(&root.join(name).into(), &|| {});
             files.map(|all| {
-                let names = all.iter().map(|path| path.strip_prefix(root).unwrap().display().to_string());
+                let names =
+                    all.iter().map(|path| path.as_path().strip_prefix(root).unwrap().display().to_string());
                 names.collect::<Vec<_>>().join(" ")
             })
         };
@@ -200,6 +202,37 @@ mod tests {
         assert!(found("*.none").unwrap_err().to_string().contains("no file"));
         // A file that is not there is told when it is opened.
         assert_eq!(found("none.parquet").unwrap(), "none.parquet");
+    }
+
+    #[test]
+    fn a_bounded_name_leads_through_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("[in]");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir(folder.path().join("out")).unwrap();
+        for name in ["out/s.parquet", "[in]/x.parquet", "[in]/a/b/y.parquet"] {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
+        std::os::unix::fs::symlink("../out", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("../out/s.parquet", root.join("s.parquet")).unwrap();
+        std::os::unix::fs::symlink("a", root.join("c")).unwrap();
+        let found = |name: &str| {
+            let files = files_of(&FilePath::below(&root, &root.join(name)).unwrap(), &|| {});
+            files.map(|all| {
+                let names =
+                    all.iter().map(|path| path.as_path().strip_prefix(&root).unwrap().display().to_string());
+                names.collect::<Vec<_>>().join(" ")
+            })
+        };
+        assert_eq!(found("").unwrap(), "a/b/y.parquet x.parquet");
+        assert_eq!(found("*.parquet").unwrap(), "x.parquet");
+        assert_eq!(found("**/*").unwrap(), "a/b/y.parquet x.parquet");
+        assert_eq!(found("*/*/*").unwrap(), "a/b/y.parquet");
+        for name in ["link/*.parquet", "l*/s.parquet", "c/b/*", "s.parque?"] {
+            assert!(found(name).unwrap_err().to_string().contains("no file"), "{name}");
+        }
+        // A link that is named itself is told when it is opened.
+        assert_eq!(found("s.parquet").unwrap(), "s.parquet");
     }
 
     #[test]

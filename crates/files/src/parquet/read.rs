@@ -46,7 +46,11 @@ pub struct ParquetReader {
 impl ParquetReader {
     /// Opens a file, of which all columns are going to be read but for structs, whose parts are.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path)?;
+        Self::read(File::open(path)?)
+    }
+
+    /// As `open`, of a file that is open.
+    pub fn read(file: File) -> Result<Self> {
         guarded(|| Self::of(file))
     }
 

@@ -5,11 +5,10 @@
 //! A key whose values are all whole numbers is a bigint, one of dates a date, any other text.
 
 use std::ffi::{CStr, CString};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use files::FieldKind;
 use files::parquet::{columns, keys_of};
+use files::{FieldKind, FilePath};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CreateForeignTableStmt, ImportForeignSchemaStmt, List, NodeTag, Oid, PlannedStmt};
 
@@ -26,7 +25,7 @@ pub(super) const LONGEST: usize = pg_sys::NAMEDATALEN as usize;
 ///
 /// # Errors
 /// ERRORs where a file cannot be read, or values of a column are not.
-fn column_list(paths: &[PathBuf]) -> String {
+fn column_list(paths: &[FilePath]) -> String {
     let Some(first) = paths.first() else { return String::new() };
     let file = known(first);
     let mut list = Vec::new();
@@ -40,9 +39,9 @@ fn column_list(paths: &[PathBuf]) -> String {
             (Err(problem), _) => left_out(&problem.to_string()),
         }
     }
-    for (key, _) in keys_of(first) {
+    for (key, _) in keys_of(first.as_path()) {
         let has = |field: &files::Field| field.name == key;
-        let values: Option<Vec<_>> = paths.iter().map(|path| value_of(path, &key)).collect();
+        let values: Option<Vec<_>> = paths.iter().map(|path| value_of(path.as_path(), &key)).collect();
         if let Some(values) = values.filter(|_| !file.footer.fields().iter().any(has)) {
             list.push(format!("{} {}", quoted(&key), type_of(&values)));
         }
@@ -96,11 +95,11 @@ pub(super) unsafe extern "C-unwind" fn import(
     _server: Oid,
 ) -> *mut List {
     // SAFETY: the server's own statement.
-    unsafe { statements(statement, foreign::check_rights, tables_in, |files| column_list(files)) }
+    unsafe { statements(statement, foreign::folder_to_read, tables_in, |files| column_list(files)) }
 }
 
 /// A table that a folder has: its name, its file or folder, and what its columns are made of.
-pub(super) type Found<T> = (String, PathBuf, T);
+pub(super) type Found<T> = (String, FilePath, T);
 
 /// The statements that make the tables of a folder, if the user may name its files. `tables` finds them, and
 /// `columns` makes their columns.
@@ -109,16 +108,15 @@ pub(super) type Found<T> = (String, PathBuf, T);
 /// The server's statement.
 pub(super) unsafe fn statements<T: Ord>(
     statement: *mut ImportForeignSchemaStmt,
-    check_rights: fn(&CStr),
-    tables: fn(Vec<PathBuf>) -> Vec<Found<T>>,
+    folder_of: fn(&CStr) -> FilePath,
+    tables: fn(Vec<FilePath>) -> Vec<Found<T>>,
     columns: fn(&T) -> String,
 ) -> *mut List {
     // SAFETY: the caller's promise; strings that the server gets are its memory's.
     unsafe {
-        let folder = CStr::from_ptr((*statement).remote_schema);
-        check_rights(folder);
+        let folder = folder_of(CStr::from_ptr((*statement).remote_schema));
         let server = encoding::to_utf8(CStr::from_ptr((*statement).server_name)).into_owned();
-        let mut found = tables(paths_in(&foreign::path(folder)));
+        let mut found = tables(paths_in(&folder));
         found.sort();
         // A file and a folder may have one name, and so may files with other endings.
         found.dedup_by(|(later, path, _), (name, ..)| {
@@ -138,7 +136,7 @@ pub(super) unsafe fn statements<T: Ord>(
                 quoted(table),
                 columns(of),
                 quoted(&server),
-                quoted_literal(&path.to_string_lossy())
+                quoted_literal(&path.as_path().to_string_lossy())
             );
             let command = encoding::from_utf8(&command);
             commands = pg_sys::lappend(commands, pg_sys::pstrdup(command.as_ptr()).cast());
@@ -148,9 +146,8 @@ pub(super) unsafe fn statements<T: Ord>(
 }
 
 /// What is in a folder.
-fn paths_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-    let entries = entries.unwrap_or_else(|problem| {
+fn paths_in(folder: &FilePath) -> Vec<FilePath> {
+    let entries = folder.entries().unwrap_or_else(|problem| {
         error::raise(
             Code::ERRCODE_FDW_SCHEMA_NOT_FOUND,
             format!("cannot read folder \"{}\"", folder.display()),
@@ -158,23 +155,24 @@ fn paths_in(folder: &Path) -> Vec<PathBuf> {
             "IMPORT FOREIGN SCHEMA takes a folder of the server, in double quotes.",
         )
     });
-    entries.into_iter().map(|entry| entry.path()).collect()
+    entries.into_iter().map(|(name, _)| folder.join(name)).collect()
 }
 
 /// The tables that a folder has: the name of each, its file or folder, and its files. They are files that end
 /// in `.parquet`, and folders with such.
-fn tables_in(paths: Vec<PathBuf>) -> Vec<Found<Vec<PathBuf>>> {
+fn tables_in(paths: Vec<FilePath>) -> Vec<Found<Vec<FilePath>>> {
     let mut found = Vec::new();
     for path in paths {
         pgrx::check_for_interrupts!();
         let is_folder = path.is_dir();
-        let name = if is_folder { path.file_name() } else { path.file_stem() };
+        let named = path.as_path();
+        let name = if is_folder { named.file_name() } else { named.file_stem() };
         let Some(name) = name.and_then(|name| name.to_str()) else { continue };
         let files = match is_folder {
             // Folders of keys are parts of a table.
             true if name.starts_with(['.', '_']) || name.contains('=') => continue,
             true => find(&path).unwrap_or_default(),
-            false if path.extension().is_some_and(|ending| ending == "parquet") && path.is_file() => {
+            false if named.extension().is_some_and(|ending| ending == "parquet") && path.is_file() => {
                 vec![path.clone()]
             }
             false => continue,
@@ -218,10 +216,12 @@ pub(super) unsafe fn with_columns(statement: *mut PlannedStmt) -> *mut PlannedSt
                 column_list(&names.iter().flat_map(|name| paths_of(name)).collect::<Vec<_>>())
             }
             // A file that the table is to write has no columns yet.
-            Some((Wrapper::ColumnFile, names)) => match names.first().filter(|name| name.exists()) {
-                None => return std::ptr::null_mut(),
-                Some(name) => imported::column_list(name),
-            },
+            Some((Wrapper::ColumnFile, names)) => {
+                match names.first().filter(|name| name.exists().unwrap_or(true)) {
+                    None => return std::ptr::null_mut(),
+                    Some(name) => imported::column_list(name),
+                }
+            }
         };
         let text = format!("CREATE FOREIGN TABLE t ({list}) SERVER s");
         let text = encoding::from_utf8(&text);

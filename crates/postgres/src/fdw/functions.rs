@@ -33,7 +33,7 @@ pub unsafe extern "C-unwind" fn colonnade_cstore_table_size(call: FunctionCallIn
             );
         }
     });
-    let length = fs::metadata(foreign::file_of(table)).map_or(0, |found| found.len());
+    let length = foreign::file_of(table).metadata().map_or(0, |found| found.len());
     Datum::from(i64::try_from(length).unwrap_or(i64::MAX))
 }
 

@@ -4,10 +4,9 @@
 //! A type in a file is text that somebody else wrote, and becomes part of a statement. So only names of types
 //! that are read from such files are taken (`is_type`).
 
-use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
+use files::FilePath;
 use files::column::MAGIC;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{ImportForeignSchemaStmt, List, Oid};
@@ -55,7 +54,7 @@ fn is_type(declared: &str) -> bool {
 ///
 /// # Errors
 /// ERRORs where the file cannot be read.
-pub(super) fn column_list(path: &Path) -> String {
+pub(super) fn column_list(path: &FilePath) -> String {
     let file = OthersFile::open(path).unwrap_or_else(|problem| fail_at(path, &problem));
     let mut list = Vec::new();
     for column in &file.columns {
@@ -82,15 +81,15 @@ pub(super) unsafe extern "C-unwind" fn import(
     _server: Oid,
 ) -> *mut List {
     // SAFETY: the server's own statement.
-    unsafe { statements(statement, foreign::check_rights_to_write, tables_in, |path| column_list(path)) }
+    unsafe { statements(statement, foreign::folder_to_write, tables_in, column_list) }
 }
 
 /// The column files among these, each by its name without the ending.
-fn tables_in(paths: Vec<PathBuf>) -> Vec<Found<PathBuf>> {
+fn tables_in(paths: Vec<FilePath>) -> Vec<Found<FilePath>> {
     let mut found = Vec::new();
     for path in paths {
         pgrx::check_for_interrupts!();
-        let name = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
+        let name = path.as_path().file_stem().and_then(|name| name.to_str()).map(str::to_owned);
         if let Some(name) = name.filter(|name| !name.starts_with('.') && is_column_file(&path)) {
             found.push((name, path.clone(), path));
         }
@@ -99,10 +98,10 @@ fn tables_in(paths: Vec<PathBuf>) -> Vec<Found<PathBuf>> {
 }
 
 /// Whether a file begins as column files do.
-fn is_column_file(path: &Path) -> bool {
+fn is_column_file(path: &FilePath) -> bool {
     let mut start = [0; MAGIC.len()];
     path.is_file()
-        && fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && path.open(false).and_then(|mut file| file.read_exact(&mut start)).is_ok()
         && start == MAGIC
 }
 

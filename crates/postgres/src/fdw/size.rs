@@ -1,6 +1,5 @@
 //! How many rows and pages a foreign table has, for the planner.
 
-use std::fs;
 use std::rc::Rc;
 
 use pgrx::pg_guard;
@@ -16,7 +15,7 @@ use crate::storage::directory::outline::{self, Outline};
 pub fn outline(table: Oid) -> Option<Rc<Outline>> {
     let storage_id = named::storage_id(table)?;
     // A load makes the file longer, which tells that the directory has to be read anew.
-    let length = fs::metadata(foreign::file_of(table)).map_or(0, |found| found.len());
+    let length = foreign::file_of(table).metadata().map_or(0, |found| found.len());
     let blocks = u32::try_from(length / BLOCK_BYTES).unwrap_or(u32::MAX);
     Some(with_table(table, pg_sys::NoLock, |rel| outline::of_storage(rel, storage_id, blocks)))
 }

@@ -103,6 +103,22 @@ pub fn read(table: Oid) -> Settings {
     }
 }
 
+/// The owner and the name of table `table`.
+pub fn owner_and_name(table: Oid) -> (Oid, String) {
+    // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
+        if tuple.is_null() {
+            return (Oid::INVALID, table.to_u32().to_string());
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(tuple);
+        let name = CStr::from_ptr(form.relname.data.as_ptr()).to_string_lossy().into_owned();
+        let owner = form.relowner;
+        pg_sys::ReleaseSysCache(tuple);
+        (owner, name)
+    }
+}
+
 /// The options that a row has.
 ///
 /// # Safety

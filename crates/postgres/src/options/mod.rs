@@ -26,6 +26,7 @@ pub mod orderby;
 mod repack;
 pub mod report;
 mod schema;
+pub mod server_files;
 pub mod settings;
 mod statement;
 

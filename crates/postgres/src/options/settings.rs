@@ -11,9 +11,10 @@ use super::definitions::{
     BATCH_ROWS_DEFAULT, BATCH_ROWS_MIN, CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX,
     LEVEL_MIN, PACKING_ROWS_DEFAULT, ROWS_MIN, STRIPE_ROWS_DEFAULT, STRIPE_ROWS_MAX,
 };
-use std::ffi::CString;
+use std::ffi::{CString, c_char, c_void};
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{pg_guard, pg_sys};
 
 /// The block codec of tables whose option `compression` is not set.
 pub static COMPRESSION: GucSetting<Compression> = GucSetting::<Compression>::new(Compression::Zstd);
@@ -30,6 +31,8 @@ pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK
 pub static PACKING_ROWS: GucSetting<i32> = GucSetting::<i32>::new(PACKING_ROWS_DEFAULT);
 /// The order of columnar tables that are created without one, as far as they have its columns.
 pub static ORDERBY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
+/// The directory whose files every role may name. None, or empty: there is none.
+pub static FILES_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 /// Whether queries find the options of columnar tables in pg_class.
 pub static SHOW_OPTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may read columnar tables through our own scan node.
@@ -120,6 +123,20 @@ pub unsafe fn register() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    // SAFETY: the hook looks at its argument alone.
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"colonnade.files_directory",
+            c"Directory whose files every role may name for foreign tables and COPY of Parquet.",
+            c"Empty: only roles with the privileges of pg_read_server_files and pg_write_server_files name files.",
+            &FILES_DIRECTORY,
+            GucContext::Sighup,
+            GucFlags::default(),
+            Some(is_directory_name),
+            None,
+            None,
+        );
+    }
     GucRegistry::define_bool_guc(
         c"colonnade.show_options",
         c"Shows the options of columnar tables in pg_class.",
@@ -172,6 +189,24 @@ pub unsafe fn register() {
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );
+}
+
+/// Refuses a directory that is no absolute path. Nothing else is looked at: it may be made later.
+#[pg_guard]
+unsafe extern "C-unwind" fn is_directory_name(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: the server's place of a string, which may be null.
+    unsafe {
+        let value = *value;
+        if value.is_null() || *value == 0 || *value == b'/' as c_char {
+            return true;
+        }
+        pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c"It has to be an absolute path.".as_ptr());
+        false
+    }
 }
 
 /// Reserves the prefix, so that a misspelt `colonnade.x` is an error. Call it when all settings are defined.

@@ -204,17 +204,14 @@ unsafe fn show_files(scan: &TableScan, wrapper: Wrapper, es: *mut pg_sys::Explai
         let table = (*scan.rel).rd_id;
         match wrapper {
             Wrapper::ColumnFile => {
-                let path = foreign::file_of(table);
-                text(es, c"CStore File", &path.display().to_string());
+                text(es, c"CStore File", &foreign::name_of(table));
                 if (*es).costs {
-                    let length = std::fs::metadata(path).map_or(0, |found| found.len());
+                    let length = foreign::file_of(table).metadata().map_or(0, |found| found.len());
                     integer(es, c"CStore File Size", Some(c"B"), length);
                 }
             }
             Wrapper::Parquet => {
-                let names = foreign::files_of(table);
-                let names: Vec<_> = names.iter().map(|path| path.display().to_string()).collect();
-                text(es, c"Parquet File", &names.join(", "));
+                text(es, c"Parquet File", &foreign::names_of(table).join(", "));
                 // Which files these are is known when the scan starts.
                 if let Some(Stripes::Groups(groups)) = scan.stripes.as_ref().map(StripeScan::store) {
                     integer(es, c"Files", None, groups.files() as u64);

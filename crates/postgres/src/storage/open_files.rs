@@ -6,9 +6,9 @@
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::fs::File;
-use std::path::Path;
 use std::rc::Rc;
 
+use files::FilePath;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, XactEvent};
 
@@ -18,7 +18,7 @@ use crate::host::counted_file::{Counted, Recent};
 const MOST: usize = 16;
 
 thread_local! {
-    static KEPT: RefCell<Recent<Rc<Path>, File>> = const { RefCell::new(Recent::new(MOST)) };
+    static KEPT: RefCell<Recent<FilePath, File>> = const { RefCell::new(Recent::new(MOST)) };
 }
 
 /// Has all files closed at the ends of transactions.
@@ -44,11 +44,11 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
 ///
 /// # Errors
 /// Where it cannot be opened.
-pub fn open_anew(path: &Rc<Path>) -> files::Result<Rc<Counted<File>>> {
-    let file = Rc::new(Counted::open(|| File::open(path).map_err(files::Error::from))?);
+pub fn open_anew(path: &FilePath) -> files::Result<Rc<Counted<File>>> {
+    let file = Rc::new(Counted::open(|| path.open(false).map_err(files::Error::from))?);
     KEPT.with_borrow_mut(|kept| {
         kept.retain(|known| known != path);
-        kept.keep(Rc::clone(path), &file);
+        kept.keep(path.clone(), &file);
     });
     Ok(file)
 }
@@ -58,7 +58,7 @@ pub fn open_anew(path: &Rc<Path>) -> files::Result<Rc<Counted<File>>> {
 /// # Errors
 /// As `open_anew`, those of `is_same`, and `Io` where it is another file by now.
 pub fn open(
-    path: &Rc<Path>,
+    path: &FilePath,
     is_same: impl Fn(&File) -> files::Result<bool>,
 ) -> files::Result<Rc<Counted<File>>> {
     if let Some(file) = KEPT.with_borrow_mut(|kept| kept.find(|known, _| known == path))

@@ -9,14 +9,13 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
-use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::thread::JoinHandle;
 
 use files::column::Column;
 use files::parquet::{Form, ParquetReader, columns, to_column};
-use files::{Field, FieldKind, text};
+use files::{Field, FieldKind, FilePath, text};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CopyStmt, PlannedStmt, SubTransactionId, SubXactEvent, XactEvent};
 use vector::{LogicalType, Vector};
@@ -36,9 +35,9 @@ const PIPE: i32 = 1 << 20;
 /// A pipe with a thread at its other end.
 struct Pipe {
     /// The end that COPY opens by its number.
-    end: Option<OwnedFd>,
+    end: Option<File>,
     thread: JoinHandle<files::Result<()>>,
-    path: PathBuf,
+    path: FilePath,
     of: SubTransactionId,
 }
 
@@ -88,7 +87,8 @@ pub unsafe fn begin(statement: *mut PlannedStmt, copy: &ParquetCopy) -> *mut Pla
         let statement = pg_sys::copyObjectImpl(statement.cast()).cast::<PlannedStmt>();
         let own = (*statement).utilityStmt.cast::<CopyStmt>();
         let targets = targets(own);
-        let mut reader = ParquetReader::open(&copy.path).unwrap_or_else(|problem| copy.fail(&problem));
+        let reader = copy.path.open(false).map_err(files::Error::from).and_then(ParquetReader::read);
+        let mut reader = reader.unwrap_or_else(|problem| copy.fail(&problem));
         let fields = chosen(&mut reader, &targets, copy);
         let declared = columns(&fields).unwrap_or_else(|problem| copy.fail(&problem));
         let (end, other) = pipe().unwrap_or_else(|problem| copy.fail(&problem.into()));
@@ -113,6 +113,17 @@ pub unsafe fn begin(statement: *mut PlannedStmt, copy: &ParquetCopy) -> *mut Pla
         });
         statement
     }
+}
+
+/// Reads what the innermost thread has written. Nothing: it has ended.
+///
+/// # Errors
+/// As the system's.
+pub fn read(room: &mut [u8]) -> std::io::Result<usize> {
+    PIPES.with_borrow_mut(|pipes| match pipes.last_mut().and_then(|pipe| pipe.end.as_mut()) {
+        Some(end) => end.read(room),
+        None => Ok(0),
+    })
 }
 
 /// After COPY has read all: raises what went wrong in the thread.
@@ -205,7 +216,7 @@ fn chosen(reader: &mut ParquetReader, targets: &[(String, Form)], copy: &Parquet
 }
 
 /// Both ends of a pipe: for reading, for writing.
-fn pipe() -> std::io::Result<(OwnedFd, File)> {
+fn pipe() -> std::io::Result<(File, File)> {
     let mut ends = [0; 2];
     // SAFETY: plain calls; both numbers are ours alone.
     unsafe {
@@ -218,7 +229,7 @@ fn pipe() -> std::io::Result<(OwnedFd, File)> {
         }
         #[cfg(target_os = "linux")]
         libc::fcntl(write, libc::F_SETPIPE_SZ, PIPE);
-        Ok((OwnedFd::from_raw_fd(read), File::from_raw_fd(write)))
+        Ok((File::from_raw_fd(read), File::from_raw_fd(write)))
     }
 }
 

@@ -4,11 +4,12 @@
 //! - `to_file`: COPY TO: the rows of a query, gathered by column; `writer`: the thread that writes them
 //! - `direct`: COPY FROM into tables that only take rows: values become rows; `insertion`: rows into a table
 //! - `from_file`: any other COPY FROM: a thread reads the file, and the server's own COPY what the thread
-//!   makes of it
+//!   makes of it; `bounded`: the same for users without rights on the server's files
 //! - `shred`: how values of a query's columns go into a file, arrays and composite values among them;
 //!   `columns`: single values
 //! - `schema`: `engine.parquet_schema`, which tells what is in a file
 
+mod bounded;
 mod columns;
 mod direct;
 mod from_file;
@@ -57,7 +58,10 @@ impl UtilityHook for Hook {
             full_errors::guarded(|| {
                 let Some(parquet) = ParquetCopy::of(node.cast()) else { return (statement, false) };
                 let rows = match parquet.is_from {
-                    true => direct::run(&parquet, node.cast()),
+                    true => direct::run(&parquet, node.cast()).or_else(|| {
+                        let is_bounded = parquet.path.is_bounded();
+                        is_bounded.then(|| bounded::run(statement, text, environment, &parquet))
+                    }),
                     false => Some(to_file::run(statement, text, environment, &parquet)),
                 };
                 let Some(rows) = rows else { return (from_file::begin(statement, &parquet), true) };

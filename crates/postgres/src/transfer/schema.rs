@@ -1,8 +1,6 @@
 //! `engine.parquet_schema(file text)`: the columns of a Parquet file, and the types that they are read as.
 
-use std::ffi::{CStr, OsStr};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::CStr;
 
 use files::FieldKind;
 use files::parquet::columns;
@@ -24,9 +22,7 @@ pub unsafe extern "C-unwind" fn colonnade_parquet_schema(call: FunctionCallInfo)
     unsafe {
         let Some(name) = argument(call, 0) else { return return_null(call) };
         let name = CStr::from_ptr(pg_sys::text_to_cstring(name.cast_mut_ptr())).to_owned();
-        statement::check_rights(true, &name);
-        let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-        let file = parquet_file::known(path);
+        let file = parquet_file::known(&statement::file(true, &name));
         pg_sys::InitMaterializedSRF(call, 0);
         let datum = |text: &str| Datum::from(pg_sys::cstring_to_text(encoding::from_utf8(text).as_ptr()));
         for field in file.footer.fields() {

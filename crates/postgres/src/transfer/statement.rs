@@ -1,15 +1,16 @@
 //! Which COPY statements are about Parquet files, and what their options say.
 
-use std::ffi::{CStr, CString};
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::ffi::CStr;
 
+use files::FilePath;
 use files::parquet::Codec;
-use pgrx::pg_sys::{self, CopyStmt, DefElem, Oid};
+use pgrx::pg_sys::{self, CopyStmt, DefElem};
 
 use crate::host::encoding;
 use crate::host::error::{self, PgSqlErrorCode as Code};
 use crate::host::tree::{List, Node, Typed};
+use crate::options::report::or_raise;
+use crate::options::server_files::{self, Access};
 use crate::storage::parquet_file;
 
 /// Rows of a row group, as DuckDB and pg_parquet write them.
@@ -22,7 +23,7 @@ const OF_SERVER: [&str; 4] = ["freeze", "on_error", "log_verbosity", "reject_lim
 /// A COPY statement about a Parquet file.
 pub struct ParquetCopy {
     pub is_from: bool,
-    pub path: PathBuf,
+    pub path: FilePath,
     pub codec: Codec,
     pub level: Option<i32>,
     /// Rows and bytes of a row group, at most.
@@ -78,11 +79,9 @@ impl ParquetCopy {
                     "Name a file, as in COPY t TO '/tmp/t.parquet' (FORMAT parquet).",
                 );
             }
-            let name = CStr::from_ptr((*copy).filename).to_owned();
-            check_rights((*copy).is_from, &name);
             let mut read = Self {
                 is_from: (*copy).is_from,
-                path: PathBuf::from(std::ffi::OsString::from_vec(name.into_bytes())),
+                path: file((*copy).is_from, CStr::from_ptr((*copy).filename)),
                 codec: Codec::Snappy,
                 level: None,
                 group_rows: GROUP_ROWS as usize,
@@ -162,22 +161,17 @@ impl ParquetCopy {
     }
 }
 
-/// Raises an ERROR unless the user may have the server read or write files.
-pub fn check_rights(reads: bool, name: &CString) {
-    let (role, verb, role_name) = match reads {
-        true => (pg_sys::ROLE_PG_READ_SERVER_FILES, "read", "pg_read_server_files"),
-        false => (pg_sys::ROLE_PG_WRITE_SERVER_FILES, "write", "pg_write_server_files"),
+/// A file that the user names to be read, or to be written.
+///
+/// # Errors
+/// An ERROR unless the user may have the server do so.
+pub fn file(reads: bool, name: &CStr) -> FilePath {
+    let (access, denied) = match reads {
+        true => (Access::Read, "permission denied to read a Parquet file"),
+        false => (Access::Write, "permission denied to write a Parquet file"),
     };
-    // SAFETY: a catalog look-up.
-    if !unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), Oid::from(role)) } {
-        error::raise(
-            Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-            format!("permission denied to {verb} a Parquet file"),
-            &format!("It takes the privileges of the role {role_name}."),
-            "",
-        );
-    }
-    if !reads && !name.to_bytes().starts_with(b"/") {
+    let path = or_raise(server_files::named(server_files::current_role(), access, name, denied));
+    if !reads && !path.as_path().is_absolute() {
         error::raise(
             Code::ERRCODE_INVALID_NAME,
             "relative path not allowed for COPY to file",
@@ -185,6 +179,7 @@ pub fn check_rights(reads: bool, name: &CString) {
             "Begin the name of the file with a slash.",
         );
     }
+    path
 }
 
 /// A list of names, one name, or a star for all.

@@ -5,10 +5,11 @@
 //! gets its name when it is whole. An ERROR takes away what was written.
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
+use files::FilePath;
+use files::column::OwnedFile;
 use files::parquet::Written;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CopyStmt, DestReceiver, PlannedStmt, TupleDesc, TupleTableSlot};
@@ -23,14 +24,14 @@ use crate::host::relation::with_table;
 
 /// A file under another name until it is whole.
 struct Unfinished {
-    path: PathBuf,
+    path: FilePath,
     named: bool,
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.named {
-            let _ = fs::remove_file(&self.path);
+            let _ = self.path.remove();
         }
     }
 }
@@ -67,8 +68,14 @@ pub unsafe fn run(
 ) -> u64 {
     // SAFETY: the caller's promise; calls into the server are guarded, so that an ERROR drops what is open.
     unsafe {
-        let name = copy.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let path = copy.path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+        let name = copy
+            .path
+            .as_path()
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let path = copy.path.with_file_name(&format!(".{name}.{}.tmp", std::process::id()));
+        refuse_owned(&copy.path);
         let mut unfinished = Unfinished { path, named: false };
         let file = create(&unfinished.path).unwrap_or_else(|problem| copy.fail(&problem.into()));
         let mut writing = Writing {
@@ -92,7 +99,7 @@ pub unsafe fn run(
             writing: &raw mut writing,
         };
         execute(statement, text, environment, &raw mut receiver.receiver);
-        let problem = writing.finish().and_then(|()| Ok(fs::rename(&unfinished.path, &copy.path)?));
+        let problem = writing.finish().and_then(|()| Ok(unfinished.path.rename_to(&copy.path)?));
         if let Err(problem) = problem {
             copy.fail(&problem);
         }
@@ -101,10 +108,23 @@ pub unsafe fn run(
     }
 }
 
+/// Raises an ERROR where a file that a foreign table loads would be replaced by a user who may name files of
+/// one directory only, which others share.
+fn refuse_owned(path: &FilePath) {
+    if path.is_bounded() && matches!(OwnedFile::open(path, false), Ok(Some(_))) {
+        error::raise(
+            Code::ERRCODE_DUPLICATE_FILE,
+            format!("file \"{}\" exists already", path.display()),
+            "It is the column file of a foreign table.",
+            "Name another file.",
+        );
+    }
+}
+
 /// Makes a file that others may read, as COPY does.
-fn create(path: &Path) -> std::io::Result<File> {
-    let _ = fs::remove_file(path);
-    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+fn create(path: &FilePath) -> std::io::Result<File> {
+    let _ = path.remove();
+    let file = path.create_new(0o600)?;
     file.set_permissions(fs::Permissions::from_mode(0o644))?;
     Ok(file)
 }

@@ -1,39 +1,113 @@
 //! Which files a foreign table names, and where those are that have no name of their own.
 
-use std::ffi::{CStr, CString, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{CStr, CString};
 use std::path::PathBuf;
+
+use files::FilePath;
 
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::super::catalog;
-use super::super::report::{Refusal, or_raise};
-use super::{OPTIONS, PARQUET_OPTIONS, Set, Wrapper, check, wrapper_by};
+use super::super::report::{Refusal, or_raise, text};
+use super::super::server_files::{self, Access};
+use super::{Set, Wrapper, wrapper_by};
 
 /// Folder of files without a name of their own, below the data directory.
 const FOLDER: &str = "cstore_fdw";
 
 /// Where the rows of a foreign table are: the file that its options name, or one below the data directory,
 /// which is where a server process works.
-pub fn file_of(table: Oid) -> PathBuf {
+///
+/// # Errors
+/// An ERROR where the table's owner may not name it (any more).
+pub fn file_of(table: Oid) -> FilePath {
+    or_raise(file_or_refusal(table))
+}
+
+/// As `file_of`.
+///
+/// # Errors
+/// Where the table's owner may not name the file.
+pub fn file_or_refusal(table: Oid) -> Result<FilePath, Refusal> {
     match Set::of(table).get(c"filename") {
-        Some(name) => path(name),
-        None => default_folder().join(table.to_u32().to_string()),
+        Some(name) => named_by_owner(table, name, Access::ReadAndWrite),
+        None => Ok(default_folder().join(table.to_u32().to_string()).into()),
     }
 }
 
 /// Where the rows of a foreign table over Parquet files are: files, folders or patterns.
-pub fn files_of(table: Oid) -> Vec<PathBuf> {
-    let set = Set::of(table);
-    // The validator has seen to it that it is there.
-    let names = set.get(c"filename").map_or_else(Vec::new, |value| or_raise(names(value)));
-    names.iter().map(|name| path(name)).collect()
+///
+/// # Errors
+/// As `file_of`.
+pub fn files_of(table: Oid) -> Vec<FilePath> {
+    let names = parquet_names(table);
+    names.iter().map(|name| or_raise(named_by_owner(table, name, Access::Read))).collect()
 }
 
-/// A name of a file.
-pub fn path(name: &CStr) -> PathBuf {
-    PathBuf::from(OsString::from_vec(name.to_bytes().to_vec()))
+/// The name of a table's file, for messages.
+pub fn name_of(table: Oid) -> String {
+    match Set::of(table).get(c"filename") {
+        Some(name) => text(name),
+        None => default_folder().join(table.to_u32().to_string()).display().to_string(),
+    }
+}
+
+/// The names of a table's Parquet files, folders or patterns, for messages.
+pub fn names_of(table: Oid) -> Vec<String> {
+    parquet_names(table).iter().map(|name| text(name)).collect()
+}
+
+fn parquet_names(table: Oid) -> Vec<CString> {
+    // The validator has seen to it that it is there.
+    Set::of(table).get(c"filename").map_or_else(Vec::new, |value| or_raise(names(value)))
+}
+
+/// A file that an option names, if the user may have the server read it, and perhaps write it.
+///
+/// # Errors
+/// Where not, and where it is no absolute path.
+pub(super) fn named_by_user(name: &CStr, access: Access) -> Result<FilePath, Refusal> {
+    let denied = "permission denied to set the option \"filename\" of a foreign table";
+    let path = server_files::named(server_files::current_role(), access, name, denied);
+    let path = path.map_err(|refusal| match access {
+        Access::Read => refusal,
+        _ => refusal.hint("Leave the option out: the file is then kept below the data directory."),
+    })?;
+    match path.as_path().is_absolute() {
+        true => Ok(path),
+        false => Err(Refusal::new(
+            Code::ERRCODE_INVALID_NAME,
+            format!("\"{}\" is no absolute path", path.display()),
+        )
+        .hint("Begin the option \"filename\" with a slash.")),
+    }
+}
+
+/// A file that a table's option names. Whoever uses the table has it read and written by the rights of the
+/// table's owner.
+fn named_by_owner(table: Oid, name: &CStr, access: Access) -> Result<FilePath, Refusal> {
+    let (owner, table) = catalog::owner_and_name(table);
+    let denied = format!("permission denied for file \"{}\" of foreign table \"{table}\"", text(name));
+    server_files::named(owner, access, name, &denied).map_err(|refusal| {
+        refusal.hint("What counts are the privileges of the table's owner: ALTER FOREIGN TABLE ... OWNER TO names another.")
+    })
+}
+
+/// A folder of Parquet files that a statement names.
+///
+/// # Errors
+/// An ERROR unless the user may have the server read it.
+pub fn folder_to_read(folder: &CStr) -> FilePath {
+    or_raise(named_by_user(folder, Access::Read))
+}
+
+/// A folder of column files that a statement names.
+///
+/// # Errors
+/// An ERROR unless the user may name one in an option.
+pub fn folder_to_write(folder: &CStr) -> FilePath {
+    or_raise(named_by_user(folder, Access::ReadAndWrite))
 }
 
 /// The names in an option: one, or those of an array, as `'{/a,/b}'`.
@@ -84,7 +158,7 @@ pub fn folder_of(database: Oid) -> PathBuf {
 /// A statement of the server's.
 pub unsafe fn files_named_by(
     create: *const pg_sys::CreateForeignTableStmt,
-) -> Option<(Wrapper, Vec<PathBuf>)> {
+) -> Option<(Wrapper, Vec<FilePath>)> {
     // SAFETY: the caller's promise; catalog look-ups.
     unsafe {
         let server = pg_sys::GetForeignServerByName((*create).servername, true);
@@ -97,13 +171,10 @@ pub unsafe fn files_named_by(
         let set = Set::from_list((*create).options);
         let value = set.get(c"filename")?;
         let files = match wrapper {
-            Wrapper::ColumnFile => {
-                or_raise(check(&OPTIONS, c"filename", value));
-                vec![path(value)]
-            }
+            Wrapper::ColumnFile => vec![or_raise(named_by_user(value, Access::ReadAndWrite))],
             Wrapper::Parquet => {
-                or_raise(check(&PARQUET_OPTIONS, c"filename", value));
-                or_raise(names(value)).iter().map(|name| path(name)).collect()
+                let named = |name: &CString| or_raise(named_by_user(name, Access::Read));
+                or_raise(names(value)).iter().map(named).collect()
             }
         };
         Some((wrapper, files))

@@ -15,14 +15,19 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
-pub use files::{default_folder, file_of, files_named_by, files_of, folder_of, path};
+pub use files::{
+    default_folder, file_of, file_or_refusal, files_named_by, files_of, folder_of, folder_to_read,
+    folder_to_write, name_of, names_of,
+};
 pub use wrapper::{Wrapper, is_column_file, register, wrapper_by, wrapper_of};
 
 use super::definitions::{self, CODECS, Kind, LEVEL_DEFAULT, LEVEL_MAX, LEVEL_MIN};
 use super::report::{Refusal, or_raise, text};
+use super::server_files::Access;
 use super::{Compression, TableOptions, orderby, usable_keys};
 use crate::host::fmgr::argument;
 use crate::host::tree::{List, Typed};
+use files::named_by_user;
 use stripe::Layout;
 
 /// What an option takes.
@@ -151,16 +156,6 @@ unsafe fn check_all(call: FunctionCallInfo, of_tables: &'static [(&'static CStr,
     }
 }
 
-/// Refuses a folder of Parquet files unless the user may have the server read it.
-pub fn check_rights(folder: &CStr) {
-    or_raise(check_file(folder, false));
-}
-
-/// Refuses a folder of column files unless the user may name one in an option.
-pub fn check_rights_to_write(folder: &CStr) {
-    or_raise(check_file(folder, true));
-}
-
 /// Refuses an option that is not among those that are known, or a value that it does not take.
 fn check(known: &[(&CStr, Takes)], name: &CStr, value: &CStr) -> Result<(), Refusal> {
     let Some((_, takes)) = known.iter().find(|(own, _)| *own == name) else {
@@ -173,9 +168,11 @@ fn check(known: &[(&CStr, Takes)], name: &CStr, value: &CStr) -> Result<(), Refu
         });
     };
     let is_taken = match *takes {
-        Takes::File => return check_file(value, true),
+        Takes::File => return named_by_user(value, Access::ReadAndWrite).map(|_| ()),
         Takes::FilesToRead => {
-            return files::names(value)?.iter().try_for_each(|name| check_file(name, false));
+            return files::names(value)?
+                .iter()
+                .try_for_each(|name| named_by_user(name, Access::Read).map(|_| ()));
         }
         Takes::As(Kind::Columns) => return orderby::parse(value).map(|_| ()),
         Takes::As(Kind::Integer { min, max }) => {
@@ -190,36 +187,4 @@ fn check(known: &[(&CStr, Takes)], name: &CStr, value: &CStr) -> Result<(), Refu
     let allowed = if let Takes::As(kind) = takes { kind.allowed() } else { String::new() };
     let message = format!("invalid value for option \"{}\": \"{}\"", text(name), text(value));
     Err(Refusal::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, message).hint(format!("Valid: {allowed}.")))
-}
-
-/// Who names a file can have the server read it, and perhaps write it, so it takes the rights to do so.
-fn check_file(value: &CStr, is_written: bool) -> Result<(), Refusal> {
-    // SAFETY: plain globals and catalog look-ups.
-    let may = unsafe {
-        let user = pg_sys::GetUserId();
-        let has = |role| pg_sys::has_privs_of_role(user, Oid::from(role));
-        has(pg_sys::ROLE_PG_READ_SERVER_FILES) && (!is_written || has(pg_sys::ROLE_PG_WRITE_SERVER_FILES))
-    };
-    if !may {
-        let refusal = Refusal::new(
-            Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-            "permission denied to set the option \"filename\" of a foreign table",
-        );
-        return Err(match is_written {
-            true => refusal
-                .detail(
-                    "It takes the privileges of the roles pg_read_server_files and pg_write_server_files.",
-                )
-                .hint("Leave the option out: the file is then kept below the data directory."),
-            false => refusal.detail("It takes the privileges of the role pg_read_server_files."),
-        });
-    }
-    if !value.to_bytes().starts_with(b"/") {
-        return Err(Refusal::new(
-            Code::ERRCODE_INVALID_NAME,
-            format!("\"{}\" is no absolute path", text(value)),
-        )
-        .hint("Begin the option \"filename\" with a slash."));
-    }
-    Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys::{self, Oid};
 
-use super::file_of;
+use super::name_of;
 use crate::host::error;
 use crate::host::relation::Open;
 
@@ -23,7 +23,7 @@ static MARKS: OnceLock<[(usize, Wrapper); 2]> = OnceLock::new();
 /// Notes by which address of `GetForeignRelSize` each wrapper is known.
 pub fn register(marks: [(usize, Wrapper); 2]) {
     let _ = MARKS.set(marks);
-    error::register_files(|table| file_of(table).display().to_string());
+    error::register_files(name_of);
 }
 
 /// Is this open relation a foreign table over a column file?

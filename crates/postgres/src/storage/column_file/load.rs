@@ -9,8 +9,9 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use files::FilePath;
 use files::column::{OwnedFile, Owner};
 use pgrx::pg_sys::{self, Oid, SubTransactionId};
 use stripe::EncodedStripe;
@@ -27,7 +28,7 @@ use crate::storage::file::pages::BlockRun;
 pub(super) struct Load {
     pub table: Oid,
     pub owner: Owner,
-    pub path: PathBuf,
+    pub path: FilePath,
     /// The next row number and block.
     next_row: u64,
     next_block: u64,
@@ -166,8 +167,8 @@ fn make_folder() -> files::Result<()> {
 }
 
 /// Makes the file of a table that was never loaded.
-fn make(rel: Open, path: &Path, owner: Owner) -> files::Result<OwnedFile> {
-    let is_own = path.starts_with(foreign::default_folder());
+fn make(rel: Open, path: &FilePath, owner: Owner) -> files::Result<OwnedFile> {
+    let is_own = path.as_path().starts_with(foreign::default_folder());
     if is_own {
         make_folder()?;
     }
@@ -175,10 +176,10 @@ fn make(rel: Open, path: &Path, owner: Owner) -> files::Result<OwnedFile> {
         let text = "it goes when this transaction commits, and the table can be loaded after that";
         return Err(files::Error::Unsupported(text.into()));
     }
-    if path.exists() {
+    if path.exists()? {
         // What a server that was killed has left of a first load goes, too; nobody else loads the table now.
         if is_own || open::is_left(rel.oid(), path).unwrap_or(false) {
-            fs::remove_file(path)?;
+            path.remove()?;
         } else {
             refuse_others(rel, path);
         }
@@ -187,7 +188,7 @@ fn make(rel: Open, path: &Path, owner: Owner) -> files::Result<OwnedFile> {
 }
 
 /// Raises an ERROR where a table would change a file that it did not write.
-pub(super) fn refuse_others(rel: Open, path: &Path) -> ! {
+pub(super) fn refuse_others(rel: Open, path: &FilePath) -> ! {
     error::raise(
         error::PgSqlErrorCode::ERRCODE_DUPLICATE_FILE,
         format!("file \"{}\" exists already", path.display()),

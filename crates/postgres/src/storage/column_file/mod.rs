@@ -22,7 +22,7 @@ pub mod open;
 pub mod others;
 pub mod publish;
 
-use std::path::Path;
+use files::FilePath;
 
 use crate::host::error::{self, PgSqlErrorCode as Code};
 use crate::host::relation::Open;
@@ -37,12 +37,12 @@ fn first_byte(entry: &StripeEntry) -> u64 {
 }
 
 /// Raises an ERROR about the file of a table.
-pub fn fail(rel: Open, path: &Path, problem: &files::Error) -> ! {
+pub fn fail(rel: Open, path: &FilePath, problem: &files::Error) -> ! {
     raise(format!("cannot use column file \"{}\" of {}", path.display(), rel.quoted_name()), problem)
 }
 
 /// Raises an ERROR about a file that no table has yet.
-pub fn fail_at(path: &Path, problem: &files::Error) -> ! {
+pub fn fail_at(path: &FilePath, problem: &files::Error) -> ! {
     raise(format!("cannot use column file \"{}\"", path.display()), problem)
 }
 
@@ -55,6 +55,12 @@ fn raise(message: String, problem: &files::Error) -> ! {
             &detail,
             "Replication and dumps do not have such files. Put the file back, or DROP the foreign table.",
         ),
+        // Not the system's, but that of a name with a link.
+        files::Error::Io(io)
+            if io.kind() == std::io::ErrorKind::PermissionDenied && io.raw_os_error().is_none() =>
+        {
+            error::raise(Code::ERRCODE_INSUFFICIENT_PRIVILEGE, message, &detail, "")
+        }
         files::Error::Io(io) if io.kind() == std::io::ErrorKind::PermissionDenied => error::raise(
             Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
             message,

@@ -1,12 +1,11 @@
 //! Column files that this backend has open for reading.
 
 use std::cell::RefCell;
-use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use files::FilePath;
 use files::column::{OwnedFile, Owner, Ranges, within};
 use pgrx::pg_sys::{self, Oid};
 use stripe::StripeBytes;
@@ -26,13 +25,13 @@ const MOST: usize = 32;
 #[derive(Debug, Clone)]
 pub struct TableFile {
     /// Its name.
-    pub path: Rc<Path>,
+    pub path: FilePath,
     /// What its head has to say.
     pub owner: Owner,
 }
 
 struct Key {
-    path: Rc<Path>,
+    path: FilePath,
     /// Device and number of the file that was opened under this name.
     identity: (u64, u64),
 }
@@ -66,10 +65,10 @@ pub fn of(rel: Open) -> Option<Rows> {
     Some(Rows::Own(own(rel, path, storage_id)))
 }
 
-fn own(rel: Open, path: PathBuf, storage_id: u64) -> TableFile {
-    let file = TableFile { path: path.into(), owner: owner(rel.oid(), storage_id) };
+fn own(rel: Open, path: FilePath, storage_id: u64) -> TableFile {
+    let file = TableFile { path, owner: owner(rel.oid(), storage_id) };
     // A file that was put in the place of the one that is open.
-    let identity = fs::metadata(&file.path).map(|found| (found.dev(), found.ino())).ok();
+    let identity = file.path.metadata().map(|found| (found.dev(), found.ino())).ok();
     KEPT.with_borrow_mut(|kept| {
         kept.retain(|known| known.path != file.path || Some(known.identity) == identity)
     });
@@ -80,7 +79,7 @@ fn own(rel: Open, path: PathBuf, storage_id: u64) -> TableFile {
 }
 
 /// The file of a table that was never loaded, if there is one that somebody else has written.
-fn of_others(rel: Open, path: &Path) -> Option<Rows> {
+fn of_others(rel: Open, path: &FilePath) -> Option<Rows> {
     let found = match is_left(rel.oid(), path) {
         Ok(true) => return None,
         Ok(false) => OthersFile::open(path),
@@ -88,7 +87,7 @@ fn of_others(rel: Open, path: &Path) -> Option<Rows> {
     };
     // A first load may have committed meanwhile.
     if let Some(storage_id) = named::storage_id(rel.oid()) {
-        return Some(Rows::Own(own(rel, path.into(), storage_id)));
+        return Some(Rows::Own(own(rel, path.clone(), storage_id)));
     }
     match found {
         Ok(file) => Some(Rows::Others(file)),
@@ -101,7 +100,7 @@ fn of_others(rel: Open, path: &Path) -> Option<Rows> {
 ///
 /// # Errors
 /// As those of opening it: `Io` of kind NotFound also where such a load is rolled back meanwhile.
-pub(super) fn is_left(table: Oid, path: &Path) -> files::Result<bool> {
+pub(super) fn is_left(table: Oid, path: &FilePath) -> files::Result<bool> {
     match OwnedFile::open(path, false)? {
         Some(file) if owner(table, file.owner().storage_id) == file.owner() => Ok(!file.was_published()?),
         _ => Ok(false),
@@ -119,8 +118,8 @@ impl TableFile {
             return Ok(file);
         }
         let file = Rc::new(Counted::open(|| open(&self.path, self.owner, false))?);
-        let found = fs::metadata(&self.path)?;
-        let key = Key { path: Rc::clone(&self.path), identity: (found.dev(), found.ino()) };
+        let found = self.path.metadata()?;
+        let key = Key { path: self.path.clone(), identity: (found.dev(), found.ino()) };
         KEPT.with_borrow_mut(|kept| kept.keep(key, &file));
         Ok(file)
     }
@@ -132,12 +131,12 @@ impl TableFile {
     pub fn stripe(&self, entry: &StripeEntry) -> Result<Bytes> {
         let start = first_byte(entry);
         let file = self.get().map_err(|problem| problem_at(&self.path, start, &problem))?;
-        let path = Rc::clone(&self.path);
+        let path = self.path.clone();
         Ok(Bytes { file, path, range: start..start.saturating_add(entry.byte_length) })
     }
 }
 
-pub(super) fn problem_at(path: &Path, at: u64, problem: &files::Error) -> vector::Error {
+pub(super) fn problem_at(path: &FilePath, at: u64, problem: &files::Error) -> vector::Error {
     let text = format!("file \"{}\", byte {at}: {problem}", path.display());
     match problem {
         files::Error::Io(_) => vector::Error::Host(text),
@@ -146,7 +145,7 @@ pub(super) fn problem_at(path: &Path, at: u64, problem: &files::Error) -> vector
 }
 
 /// Opens a file that has this owner.
-pub(super) fn open(path: &Path, owner: Owner, to_write: bool) -> files::Result<OwnedFile> {
+pub(super) fn open(path: &FilePath, owner: Owner, to_write: bool) -> files::Result<OwnedFile> {
     match OwnedFile::open(path, to_write)? {
         Some(file) if file.owner() == owner => Ok(file),
         _ => Err(files::Error::Malformed("it is another file than the one that was loaded".into())),
@@ -157,7 +156,7 @@ pub(super) fn open(path: &Path, owner: Owner, to_write: bool) -> files::Result<O
 #[derive(Debug)]
 pub struct Bytes {
     file: Rc<Counted<OwnedFile>>,
-    path: Rc<Path>,
+    path: FilePath,
     range: Range<u64>,
 }
 

@@ -7,9 +7,9 @@
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::rc::Rc;
 
+use files::FilePath;
 use files::column::{Column, ColumnFile, Ranges, StripePlace, TableColumns, within};
 use pgrx::pg_sys;
 use stripe::StripeBytes;
@@ -25,7 +25,7 @@ use crate::storage::open_files;
 /// A column file, as it was when it was opened. Loads that come later do not change what is read.
 pub struct OthersFile {
     /// Its name.
-    pub path: Rc<Path>,
+    pub path: FilePath,
     /// Device and number of what had the name.
     identity: (u64, u64),
     /// Its columns.
@@ -43,14 +43,13 @@ impl OthersFile {
     ///
     /// # Errors
     /// As `ColumnFile::open`.
-    pub fn open(path: &Path) -> files::Result<Self> {
-        let found = fs::metadata(path)?;
+    pub fn open(path: &FilePath) -> files::Result<Self> {
+        let found = path.metadata()?;
         if !found.is_file() {
             // A pipe would be waited for.
             return Err(files::Error::Malformed("it is no file, or not a plain one".into()));
         }
-        let path: Rc<Path> = path.into();
-        let file = open_files::open_anew(&path)?;
+        let file = open_files::open_anew(path)?;
         let open = ColumnFile::open(&**file)?;
         if let Some(at) = open.damaged_place() {
             return Err(files::Error::Malformed(format!(
@@ -59,7 +58,7 @@ impl OthersFile {
             )));
         }
         let (columns, stripes) = (open.columns().to_vec(), open.stripes().to_vec());
-        Ok(Self { path, identity: identity(&file.metadata()?), columns, stripes })
+        Ok(Self { path: path.clone(), identity: identity(&file.metadata()?), columns, stripes })
     }
 
     /// How many rows there are.

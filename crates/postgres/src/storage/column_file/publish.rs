@@ -10,11 +10,11 @@
 
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::path::{Path, PathBuf};
 
+use files::FilePath;
 use files::column::{Column, Owner, Publication, StripePlace};
-use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Oid, SubTransactionId, SubXactEvent, XactEvent};
+use pgrx::{PgLogLevel, pg_guard};
 
 use super::load::LOADS;
 use super::{fail, first_byte, load, named, open};
@@ -27,7 +27,7 @@ use crate::storage::directory::{self, StripeEntry, entries};
 
 /// A file that is to go.
 struct Gone {
-    path: PathBuf,
+    path: FilePath,
     owner: Owner,
     /// The subtransaction that has dropped its table.
     by: SubTransactionId,
@@ -36,7 +36,7 @@ struct Gone {
 thread_local! {
     static GONE: RefCell<Vec<Gone>> = const { RefCell::new(Vec::new()) };
     /// What files are to say once this transaction has committed.
-    static PUBLISHED: RefCell<Vec<(PathBuf, Owner, Publication)>> = const { RefCell::new(Vec::new()) };
+    static PUBLISHED: RefCell<Vec<(FilePath, Owner, Publication)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Registers the callbacks. Must be called before the code that flushes rows at pre-commit registers.
@@ -66,14 +66,18 @@ unsafe fn forget(table: Oid, storage_id: u64) {
         directory::delete_storage(storage_id);
         named::delete(table);
         let by = pg_sys::GetCurrentSubTransactionId();
-        let (path, owner) = (foreign::file_of(table), open::owner(table, storage_id));
-        GONE.with_borrow_mut(|gone| gone.push(Gone { path, owner, by }));
+        let owner = open::owner(table, storage_id);
+        match foreign::file_or_refusal(table) {
+            Ok(path) => GONE.with_borrow_mut(|gone| gone.push(Gone { path, owner, by })),
+            // The table goes all the same.
+            Err(refusal) => refusal.hint("The file stays where it is.").send(PgLogLevel::WARNING),
+        }
     }
 }
 
 /// Whether a file goes when this transaction commits.
-pub(super) fn is_going(path: &Path) -> bool {
-    GONE.with_borrow(|gone| gone.iter().any(|gone| gone.path == path))
+pub(super) fn is_going(path: &FilePath) -> bool {
+    GONE.with_borrow(|gone| gone.iter().any(|gone| gone.path == *path))
 }
 
 /// All rows of a foreign table go. Its file keeps their bytes, for older snapshots. A file that cannot be
@@ -159,7 +163,7 @@ unsafe extern "C-unwind" fn subtransaction_event(
 }
 
 /// Takes a file away, unless another one is there by now. Sessions that have it open hold no room of it.
-fn remove(path: &Path, owner: Owner) {
+fn remove(path: &FilePath, owner: Owner) {
     if let Ok(file) = open::open(path, owner, true) {
         let _ = file.take_away(path);
     }

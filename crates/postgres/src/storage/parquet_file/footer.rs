@@ -5,11 +5,11 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::rc::Rc;
 
+use files::FilePath;
 use files::parquet::{ParquetFile, RowGroup, TableColumns};
 use vector::{Error, Result};
 
@@ -21,7 +21,7 @@ const MOST: usize = 64 << 20;
 /// A Parquet file whose footer was read.
 pub struct KnownFile {
     /// Its name.
-    pub path: Rc<Path>,
+    pub path: FilePath,
     pub(super) identity: Identity,
     /// Its footer.
     pub footer: ParquetFile,
@@ -39,7 +39,7 @@ impl Identity {
 
 #[derive(Default)]
 struct Kept {
-    files: HashMap<Rc<Path>, Rc<KnownFile>>,
+    files: HashMap<FilePath, Rc<KnownFile>>,
     memory: usize,
 }
 
@@ -51,8 +51,8 @@ thread_local! {
 ///
 /// # Errors
 /// Where it cannot be opened, or is no Parquet file.
-pub(super) fn known(path: &Path) -> files::Result<Rc<KnownFile>> {
-    let found = fs::metadata(path)?;
+pub(super) fn known(path: &FilePath) -> files::Result<Rc<KnownFile>> {
+    let found = path.metadata()?;
     if !found.is_file() {
         // A pipe would be waited for.
         return Err(files::Error::Malformed("it is no file, or not a plain one".into()));
@@ -62,18 +62,17 @@ pub(super) fn known(path: &Path) -> files::Result<Rc<KnownFile>> {
     if let Some(kept) = kept.filter(|known| known.identity == identity) {
         return Ok(kept);
     }
-    let path: Rc<Path> = path.into();
-    let file = open_files::open_anew(&path)?;
+    let file = open_files::open_anew(path)?;
     let identity = Identity::of(&file.metadata()?);
     let footer = ParquetFile::open(&**file)?;
     let memory = footer.memory();
-    let known = Rc::new(KnownFile { path: Rc::clone(&path), identity, footer });
+    let known = Rc::new(KnownFile { path: path.clone(), identity, footer });
     KEPT.with_borrow_mut(|kept| {
         if kept.memory.saturating_add(memory) > MOST {
             *kept = Kept::default();
         }
         kept.memory += memory;
-        if let Some(before) = kept.files.insert(path, Rc::clone(&known)) {
+        if let Some(before) = kept.files.insert(path.clone(), Rc::clone(&known)) {
             kept.memory = kept.memory.saturating_sub(before.footer.memory());
         }
     });

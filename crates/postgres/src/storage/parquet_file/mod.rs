@@ -9,9 +9,9 @@
 mod footer;
 mod open;
 
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use files::FilePath;
 use files::column::Column;
 use files::parquet::{TableColumns, Wanted, files_of, keys_of};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -33,14 +33,14 @@ pub use open::Bytes;
 /// ERRORs where one cannot be opened or is no Parquet file, and where there is none.
 pub fn of(rel: Open) -> Vec<Rc<KnownFile>> {
     let names = foreign::files_of(rel.oid());
-    names.iter().flat_map(|name| paths_of(name)).map(|path| known(&path)).collect()
+    names.iter().flat_map(paths_of).map(|path| known(&path)).collect()
 }
 
 /// The files that a name stands for, of which there is one at least.
 ///
 /// # Errors
 /// Where there is none, or a folder cannot be read.
-pub fn find(name: &Path) -> files::Result<Vec<PathBuf>> {
+pub fn find(name: &FilePath) -> files::Result<Vec<FilePath>> {
     files_of(name, &|| {
         pgrx::check_for_interrupts!();
     })
@@ -50,7 +50,7 @@ pub fn find(name: &Path) -> files::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// ERRORs.
-pub fn paths_of(name: &Path) -> Vec<PathBuf> {
+pub fn paths_of(name: &FilePath) -> Vec<FilePath> {
     find(name).unwrap_or_else(|problem| fail(name, &problem))
 }
 
@@ -58,13 +58,13 @@ pub fn paths_of(name: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// As `of`.
-pub fn known(path: &Path) -> Rc<KnownFile> {
+pub fn known(path: &FilePath) -> Rc<KnownFile> {
     pgrx::check_for_interrupts!();
     footer::known(path).unwrap_or_else(|problem| fail(path, &problem))
 }
 
 /// Raises an ERROR about a Parquet file.
-pub fn fail(path: &Path, problem: &files::Error) -> ! {
+pub fn fail(path: &FilePath, problem: &files::Error) -> ! {
     let code = match problem {
         files::Error::Io(io) => match io.kind() {
             std::io::ErrorKind::NotFound => Code::ERRCODE_UNDEFINED_FILE,
@@ -113,7 +113,7 @@ impl<'a> WantedColumns<'a> {
     /// ERRORs where it has not all of them, or others by these names, and where a folder's value is none of
     /// its column's type.
     pub fn in_file<'w>(&'w self, file: &KnownFile) -> TableColumns {
-        let keys = keys_of(&file.path);
+        let keys = keys_of(file.path.as_path());
         let wanted = |(attribute, column): (&pg_sys::FormData_pg_attribute, Option<&'w Column>)| {
             let column = column?;
             // The innermost folder counts.
