@@ -397,6 +397,59 @@ def folders(session, place):
         session.run("RESET ROLE; DROP OWNED BY nobody; DROP ROLE nobody")
 
 
+def united(session, place):
+    """Columns that only some files have (union_by_name)."""
+    root = place / "united"
+    for number, query in enumerate((
+        "SELECT g AS a, 'x' || g AS b FROM generate_series(1, 10) g",
+        "SELECT g::bigint * 10000000000 AS a, date '2026-01-01' + g AS d FROM generate_series(1, 20) g",
+        "SELECT true AS e, g::smallint AS a, CASE WHEN g > 3 THEN 'y' END AS b FROM generate_series(1, 5) g",
+    )):
+        folder = root / (f"k={number}" if number else "none")
+        folder.mkdir(parents=True)
+        folder.chmod(0o777)
+        session.run(f"COPY ({query}) TO '{folder}/{number}.parquet' (FORMAT parquet)")
+    heap = "SELECT a, b, d, e, k FROM (SELECT g::bigint a, 'x' || g b, NULL::date d, NULL::bool e, NULL::bigint k FROM generate_series(1, 10) g UNION ALL " \
+        "SELECT g::bigint * 10000000000, NULL, date '2026-01-01' + g, NULL, 1 FROM generate_series(1, 20) g UNION ALL SELECT g, CASE WHEN g > 3 THEN 'y' END, NULL, true, 2 FROM generate_series(1, 5) g) x"
+    with CHECKS.part("union_by_name: columns of all files, in the wider types"):
+        make(session, root)
+        columns = "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'g'::regclass AND attnum > 0"
+        assert session.value(columns) == "a bigint, d date", session.value(columns)
+        session.run(f"DROP FOREIGN TABLE g; CREATE FOREIGN TABLE g () SERVER pq OPTIONS (filename '{{{root}/none,{root}/k=1,{root}/k=2}}', union_by_name 'true')")
+        assert session.value(columns) == "a bigint, b text, d date, e boolean, k bigint", session.value(columns)
+        session.run(f"DROP TABLE IF EXISTS h; CREATE TABLE h AS {heap}; CREATE TABLE other_rows AS SELECT date '2026-01-03' d, 'x3' b")
+        for query in (
+            "SELECT * FROM {} ORDER BY 1, 2, 3", "SELECT count(*), count(a), count(b), count(d), count(e), count(k) FROM {}", "SELECT count(d) FROM {}", "SELECT min(d), max(b), bool_and(e) FROM {}",
+            "SELECT * FROM {} WHERE d IS NULL ORDER BY 1, 2", "SELECT count(*) FROM {} WHERE d IS NOT NULL", "SELECT count(*) FROM {} WHERE b = 'y' OR d = '2026-01-05'", "SELECT count(*) FROM {} WHERE NOT (b = 'y')",
+            "SELECT d, count(*), sum(a) FROM {} GROUP BY d ORDER BY d", "SELECT t.b, d, a FROM {} t JOIN other_rows USING (d)", "SELECT count(*) FROM {} t LEFT JOIN other_rows o USING (b) WHERE o.d IS NULL", "SELECT coalesce(b, d::text, e::text) FROM {} ORDER BY 1",
+            "SELECT a FROM {} WHERE (b, d) IS NOT DISTINCT FROM (NULL, NULL) ORDER BY 1", "SELECT count(*) FROM {} WHERE e IS UNKNOWN", "SELECT a, row_number() OVER (ORDER BY d NULLS FIRST, a) FROM {} ORDER BY 1, 2",
+        ):
+            for setting in ("on", "off"):
+                session.run(f"SET colonnade.enable_vectorised = {setting}")
+                query_of = [session.value(f"SELECT string_agg(r::text, ';') FROM ({query.format(table)}) r") for table in ("g", "h")]
+                assert query_of[0] == query_of[1], f"{query}, {setting}: {query_of}"
+        session.run("RESET colonnade.enable_vectorised; ANALYZE g; ANALYZE h")
+        stats = [session.value(f"SELECT string_agg(attname || null_frac, ' ' ORDER BY attname) FROM pg_stats WHERE tablename = '{table}'") for table in ("g", "h")]
+        assert stats[0] == stats[1], stats
+        for where, groups in (("d IS NOT NULL", (1, 2)), ("b = 'y'", (1, 2)), ("e", (1, 2)), ("d IS NULL AND a > 3", (2, 1))):
+            assert row_groups(session, f"SELECT sum(a) FROM g WHERE {where}") == groups, f"{where}: {row_groups(session, f'SELECT sum(a) FROM g WHERE {where}')}"
+    with CHECKS.part("union_by_name: without it, and columns of no file"):
+        session.run("ALTER FOREIGN TABLE g OPTIONS (SET union_by_name 'off')")
+        fails(session, "SELECT count(*) FROM g", "0A000", 'it has no column "b"', "union_by_name")
+        session.run("ALTER FOREIGN TABLE g OPTIONS (SET union_by_name 'on'); ALTER FOREIGN TABLE g ADD typo int")
+        for statement in ("SELECT count(*) FROM g", "SELECT a FROM g", "ANALYZE g"):
+            fails(session, statement, "0A000", 'no column "typo", nor has any other file')
+        session.run("ALTER FOREIGN TABLE g DROP typo, ADD l json")
+        other("import pyarrow as pa, pyarrow.parquet as p; p.write_table(pa.table({'l': [[1, 2], None]}), b)", place, root / "none/z.parquet")
+        assert session.value("SELECT count(*) || ' ' || count(l) || ' ' || min(l::text) || ' ' || count(a) FROM g") == "37 1 [1,2] 35"
+        fails(session, "ALTER FOREIGN TABLE g OPTIONS (SET union_by_name 'perhaps')", "22023", "union_by_name")
+    with CHECKS.part("union_by_name: types that no column holds"):
+        session.run(f"COPY (SELECT 'text' AS a) TO '{root}/k=2/other.parquet' (FORMAT parquet)")
+        fails(session, f"CREATE FOREIGN TABLE u () SERVER pq OPTIONS (filename '{root}', union_by_name 'true')", "42804", "different types", "/other.parquet", "text in", "bigint in")
+        other("import pyarrow as pa, pyarrow.parquet as p; p.write_table(pa.table({'a': pa.array([None], pa.decimal256(50, 2)), 'z': [1]}), b)", place, root / "k=2/other.parquet")
+        fails(session, f"CREATE FOREIGN TABLE u () SERVER pq OPTIONS (filename '{root}', union_by_name 'true')", "42804", "different types", "/other.parquet", "not read in")
+
+
 def footer_alone(session, place):
     """A footer that names more bytes than its file has: nothing is asked of memory for them."""
     with CHECKS.part("a footer names bytes that are not there"):
@@ -469,6 +522,7 @@ def main():
         (Path(folder) / "folders").mkdir()
         (Path(folder) / "folders").chmod(0o777)
         folders(session, Path(folder) / "folders")
+        united(session, Path(folder) / "folders")
         session.close()
         latin1(server, Path(folder))
     return CHECKS.status()

@@ -116,6 +116,11 @@ impl ParquetFile {
         &self.fields
     }
 
+    /// Whether it has a column of this name, also a struct.
+    pub fn has(&self, name: &str) -> bool {
+        self.found.iter().any(|found| found.field.name == name)
+    }
+
     /// Whether there are structs, which a table may also read as one column.
     pub fn has_structs(&self) -> bool {
         self.fields.len() < self.found.len()

@@ -38,7 +38,7 @@ mod stored;
 mod write;
 mod written;
 
-pub use columns::{columns, field, to_column, to_field};
+pub use columns::{columns, field, read_as, to_column, to_field};
 pub use file::{ParquetFile, TableColumns, Wanted};
 pub use group::RowGroup;
 pub use names::{files_of, keys_of};

@@ -1,48 +1,108 @@
 //! Foreign tables whose columns the Parquet files themselves say: `IMPORT FOREIGN SCHEMA`, and
 //! `CREATE FOREIGN TABLE t () ...` without a column.
 //!
-//! The columns are those of the first file, then the keys of the folders that all files are in (`key=value`).
-//! A key whose values are all whole numbers is a bigint, one of dates a date, any other text.
+//! The columns are those of the first file, or of all files with the option `union_by_name`, then the keys of
+//! the folders that all files are in, or any with that option (`key=value`). A key whose values are all whole
+//! numbers is a bigint, one of dates a date, any other text.
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
 
-use files::parquet::{columns, keys_of};
-use files::{FieldKind, FilePath};
+use files::column::Column;
+use files::parquet::{columns, keys_of, read_as};
+use files::{Field, FieldKind, FilePath};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CreateForeignTableStmt, ImportForeignSchemaStmt, List, NodeTag, Oid, PlannedStmt};
 
 use super::imported;
 use crate::host::encoding;
 use crate::host::error::{self, PgSqlErrorCode as Code};
-use crate::options::foreign::{self, Wrapper};
+use crate::options::foreign::{self, NamedFiles, Wrapper};
 use crate::storage::parquet_file::{find, known, paths_of};
 
 /// Bytes that a name has room for, and one more.
 pub(super) const LONGEST: usize = pg_sys::NAMEDATALEN as usize;
 
-/// The columns of a table over these files, as a statement names them.
+/// A column that files say.
+struct Described {
+    field: Field,
+    /// The column of the server's types, or why there is none.
+    column: Result<Column, String>,
+    /// The file that says so.
+    path: FilePath,
+}
+
+impl Described {
+    fn of(field: &Field, path: &FilePath) -> Self {
+        let column = match (columns(std::slice::from_ref(field)), field.kind) {
+            // The server would cut it, and no file has a column of that name.
+            (Ok(_), _) if field.name.len() >= LONGEST => Err("its name is too long".into()),
+            (Ok(mut all), _) => all.pop().ok_or_else(|| "it is none".into()),
+            (Err(_), FieldKind::Other(what)) => Err(format!("it is {what}, which is not read")),
+            (Err(problem), _) => Err(problem.to_string()),
+        };
+        Self { field: field.clone(), column, path: path.clone() }
+    }
+
+    /// Has the column be one that reads another file's as well: the wider of both.
+    ///
+    /// # Errors
+    /// An ERROR where neither reads the other.
+    fn unite(&mut self, other: Self) {
+        let reads = |field: &Field, column: &Column| read_as(field, column).is_ok();
+        match (&self.column, &other.column) {
+            (Err(_), Err(_)) => {}
+            (Ok(own), Ok(_)) if reads(&other.field, own) => {}
+            (Ok(_), Ok(wider)) if reads(&self.field, wider) => *self = other,
+            _ => {
+                let named = |of: &Self| match &of.column {
+                    Ok(column) => format!("{} in \"{}\"", column.declared, of.path.display()),
+                    Err(_) => format!("not read in \"{}\"", of.path.display()),
+                };
+                error::raise(
+                    Code::ERRCODE_DATATYPE_MISMATCH,
+                    format!("column \"{}\" has different types in the files of the table", self.field.name),
+                    &format!("It is {}, and {}.", named(self), named(&other)),
+                    "Name the columns of the table without it, or name fewer files.",
+                )
+            }
+        }
+    }
+}
+
+/// The columns of a table over these files, as a statement names them: those of the first file, or of all.
 ///
 /// # Errors
 /// ERRORs where a file cannot be read, or values of a column are not.
-fn column_list(paths: &[FilePath]) -> String {
-    let Some(first) = paths.first() else { return String::new() };
-    let file = known(first);
-    let mut list = Vec::new();
-    for field in file.footer.fields() {
-        let left_out = |why: &str| pgrx::notice!("column \"{}\" is left out: {why}", field.name);
-        match (columns(std::slice::from_ref(field)), field.kind) {
-            // The server would cut it, and no file has a column of that name.
-            (Ok(_), _) if field.name.len() >= LONGEST => left_out("its name is too long"),
-            (Ok(all), _) => list.extend(all.iter().map(|c| format!("{} {}", quoted(&c.name), c.declared))),
-            (Err(_), FieldKind::Other(what)) => left_out(&format!("it is {what}, which is not read")),
-            (Err(problem), _) => left_out(&problem.to_string()),
+fn column_list(paths: &[FilePath], unites_by_name: bool) -> String {
+    let describing = if unites_by_name { paths } else { paths.get(..1).unwrap_or(paths) };
+    let mut all: Vec<Described> = Vec::new();
+    for path in describing {
+        let before = all.len();
+        for field in known(path).footer.fields() {
+            let described = Described::of(field, path);
+            match all.iter_mut().take(before).find(|known| known.field.name == field.name) {
+                Some(known) => known.unite(described),
+                None => all.push(described),
+            }
         }
     }
-    for (key, _) in keys_of(first.as_path()) {
-        let has = |field: &files::Field| field.name == key;
-        let values: Option<Vec<_>> = paths.iter().map(|path| value_of(path.as_path(), &key)).collect();
-        if let Some(values) = values.filter(|_| !file.footer.fields().iter().any(has)) {
+    let mut list = Vec::new();
+    for Described { field, column, .. } in &all {
+        match column {
+            Ok(column) => list.push(format!("{} {}", quoted(&column.name), column.declared)),
+            Err(why) => pgrx::notice!("column \"{}\" is left out: {why}", field.name),
+        }
+    }
+    let mut keys: Vec<_> = Vec::new();
+    for (key, _) in describing.iter().flat_map(|path| keys_of(path.as_path())) {
+        if !keys.contains(&key) && !all.iter().any(|described| described.field.name == key) {
+            keys.push(key);
+        }
+    }
+    for key in keys {
+        let values: Vec<_> = paths.iter().filter_map(|path| value_of(path.as_path(), &key)).collect();
+        if unites_by_name || values.len() == paths.len() {
             list.push(format!("{} {}", quoted(&key), type_of(&values)));
         }
     }
@@ -95,7 +155,7 @@ pub(super) unsafe extern "C-unwind" fn import(
     _server: Oid,
 ) -> *mut List {
     // SAFETY: the server's own statement.
-    unsafe { statements(statement, foreign::folder_to_read, tables_in, |files| column_list(files)) }
+    unsafe { statements(statement, foreign::folder_to_read, tables_in, |files| column_list(files, false)) }
 }
 
 /// A table that a folder has: its name, its file or folder, and what its columns are made of.
@@ -212,12 +272,13 @@ pub(super) unsafe fn with_columns(statement: *mut PlannedStmt) -> *mut PlannedSt
         }
         let list = match foreign::files_named_by(create) {
             None => return std::ptr::null_mut(),
-            Some((Wrapper::Parquet, names)) => {
-                column_list(&names.iter().flat_map(|name| paths_of(name)).collect::<Vec<_>>())
+            Some(NamedFiles { wrapper: Wrapper::Parquet, files, unites_by_name }) => {
+                let paths: Vec<_> = files.iter().flat_map(paths_of).collect();
+                column_list(&paths, unites_by_name)
             }
             // A file that the table is to write has no columns yet.
-            Some((Wrapper::ColumnFile, names)) => {
-                match names.first().filter(|name| name.exists().unwrap_or(true)) {
+            Some(NamedFiles { files, .. }) => {
+                match files.first().filter(|name| name.exists().unwrap_or(true)) {
                     None => return std::ptr::null_mut(),
                     Some(name) => imported::column_list(name),
                 }

@@ -97,9 +97,9 @@ unsafe extern "C-unwind" fn sample_rows(
         let (files, columns) = (parquet_file::of(rel), WantedColumns::of(rel));
         let all = rows_of(&files);
         (*live, *dead) = (all as f64, 0.0);
+        let files = columns.in_files(files);
         let mut sample = Sample::new(rel, rows, places(all, u64::try_from(wanted).unwrap_or(0)));
-        for file in &files {
-            let columns = columns.in_file(file);
+        for (file, columns) in &files {
             for (at, count) in file.footer.group_rows().enumerate() {
                 let first_row = sample.before();
                 let places = sample.places_in_next(count);
@@ -107,7 +107,7 @@ unsafe extern "C-unwind" fn sample_rows(
                     continue;
                 }
                 let bytes = Bytes(Rc::clone(file));
-                let read = file.group(at, &columns).and_then(|group| sample.take(&group, &bytes, &places));
+                let read = file.group(at, columns).and_then(|group| sample.take(&group, &bytes, &places));
                 read.unwrap_or_else(|problem| error::raise_stripe(rel, first_row, problem));
             }
         }

@@ -42,11 +42,7 @@ impl Groups {
         // SAFETY: the caller's promise.
         let table = unsafe { Open::of(rel) };
         let wanted = WantedColumns::of(table);
-        let with_columns = |file: Rc<KnownFile>| {
-            let columns = wanted.in_file(&file);
-            (file, columns)
-        };
-        let files: Vec<_> = parquet_file::of(table).into_iter().map(with_columns).collect();
+        let files = wanted.in_files(parquet_file::of(table));
         let (mut groups, mut first_row) = (Vec::new(), 0u64);
         for (at, (file, columns)) in files.iter().enumerate() {
             for (number, rows) in file.footer.group_rows().enumerate() {

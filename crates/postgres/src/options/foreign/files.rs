@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use super::super::catalog;
 use super::super::report::{Refusal, or_raise, text};
 use super::super::server_files::{self, Access};
-use super::{Set, Wrapper, wrapper_by};
+use super::{Set, UNION_BY_NAME, Wrapper, wrapper_by};
 
 /// Folder of files without a name of their own, below the data directory.
 const FOLDER: &str = "cstore_fdw";
@@ -43,6 +43,11 @@ pub fn file_or_refusal(table: Oid) -> Result<FilePath, Refusal> {
 pub fn files_of(table: Oid) -> Vec<FilePath> {
     let names = parquet_names(table);
     names.iter().map(|name| or_raise(named_by_owner(table, name, Access::Read))).collect()
+}
+
+/// Whether columns that only some files of a foreign table have are NULL in the others.
+pub fn unites_by_name(table: Oid) -> bool {
+    Set::of(table).is_on(UNION_BY_NAME)
 }
 
 /// The name of a table's file, for messages.
@@ -151,14 +156,20 @@ pub fn folder_of(database: Oid) -> PathBuf {
     PathBuf::from(FOLDER).join(database.to_u32().to_string())
 }
 
+/// The files that a statement names.
+pub struct NamedFiles {
+    pub wrapper: Wrapper,
+    pub files: Vec<FilePath>,
+    /// As `unites_by_name`.
+    pub unites_by_name: bool,
+}
+
 /// The files that a statement names which makes a foreign table of ours, and its wrapper. None for any other,
 /// and where it names none.
 ///
 /// # Safety
 /// A statement of the server's.
-pub unsafe fn files_named_by(
-    create: *const pg_sys::CreateForeignTableStmt,
-) -> Option<(Wrapper, Vec<FilePath>)> {
+pub unsafe fn files_named_by(create: *const pg_sys::CreateForeignTableStmt) -> Option<NamedFiles> {
     // SAFETY: the caller's promise; catalog look-ups.
     unsafe {
         let server = pg_sys::GetForeignServerByName((*create).servername, true);
@@ -177,6 +188,6 @@ pub unsafe fn files_named_by(
                 or_raise(names(value)).iter().map(named).collect()
             }
         };
-        Some((wrapper, files))
+        Some(NamedFiles { wrapper, files, unites_by_name: set.is_on(UNION_BY_NAME) })
     }
 }

@@ -16,8 +16,8 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
 pub use files::{
-    default_folder, file_of, file_or_refusal, files_named_by, files_of, folder_of, folder_to_read,
-    folder_to_write, name_of, names_of,
+    NamedFiles, default_folder, file_of, file_or_refusal, files_named_by, files_of, folder_of,
+    folder_to_read, folder_to_write, name_of, names_of, unites_by_name,
 };
 pub use wrapper::{Wrapper, is_column_file, register, wrapper_by, wrapper_of};
 
@@ -54,7 +54,10 @@ static OPTIONS: [(&CStr, Takes); 6] = [
     (c"orderby", Takes::As(Kind::Columns)),
 ];
 /// Options of a foreign table over a Parquet file.
-static PARQUET_OPTIONS: [(&CStr, Takes); 1] = [(c"filename", Takes::FilesToRead)];
+static PARQUET_OPTIONS: [(&CStr, Takes); 2] =
+    [(c"filename", Takes::FilesToRead), (UNION_BY_NAME, Takes::As(Kind::Boolean))];
+/// Whether columns that only some files have are NULL in the others.
+const UNION_BY_NAME: &CStr = c"union_by_name";
 
 /// The options that are set on a foreign table.
 struct Set(Vec<(CString, CString)>);
@@ -78,6 +81,10 @@ impl Set {
 
     fn get(&self, name: &CStr) -> Option<&CStr> {
         self.0.iter().find(|(own, _)| own.as_c_str() == name).map(|(_, value)| value.as_c_str())
+    }
+
+    fn is_on(&self, name: &CStr) -> bool {
+        self.get(name).and_then(definitions::boolean).unwrap_or(false)
     }
 
     fn integer(&self, name: &CStr, default: i32) -> i32 {
@@ -179,7 +186,8 @@ fn check(known: &[(&CStr, Takes)], name: &CStr, value: &CStr) -> Result<(), Refu
             definitions::integer(value).is_some_and(|number| (min..=max).contains(&number))
         }
         Takes::As(Kind::Choice(words)) => words.iter().any(|word| word.as_bytes() == value.to_bytes()),
-        Takes::As(Kind::Boolean | Kind::Column) => true,
+        Takes::As(Kind::Boolean) => definitions::boolean(value).is_some(),
+        Takes::As(Kind::Column) => true,
     };
     if is_taken {
         return Ok(());

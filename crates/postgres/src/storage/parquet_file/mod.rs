@@ -82,6 +82,8 @@ pub fn fail(path: &FilePath, problem: &files::Error) -> ! {
 pub struct WantedColumns<'a> {
     attributes: &'a [pg_sys::FormData_pg_attribute],
     columns: Vec<Option<Column>>,
+    /// A column that a file has not is NULL in its rows, if another file has it.
+    unites_by_name: bool,
 }
 
 impl<'a> WantedColumns<'a> {
@@ -104,26 +106,63 @@ impl<'a> WantedColumns<'a> {
                 "COPY ... FROM reads it, and converts.",
             );
         }
-        Self { attributes, columns }
+        Self { attributes, columns, unites_by_name: foreign::unites_by_name(rel.oid()) }
     }
 
-    /// Where they are in a file. Those that it does not have, its folders may tell (`key=value`).
+    /// The files of a table, each with where the columns are in it. Those that it does not have, its folders
+    /// may tell (`key=value`).
     ///
     /// # Errors
-    /// ERRORs where it has not all of them, or others by these names, and where a folder's value is none of
-    /// its column's type.
-    pub fn in_file<'w>(&'w self, file: &KnownFile) -> TableColumns {
+    /// ERRORs where a file has not all of them, or others by these names, and where a folder's value is none
+    /// of its column's type.
+    pub fn in_files(&self, files: Vec<Rc<KnownFile>>) -> Vec<(Rc<KnownFile>, TableColumns)> {
+        self.look_for_all(&files);
+        let with_columns = |file: Rc<KnownFile>| {
+            let columns = self.in_file(&file);
+            (file, columns)
+        };
+        files.into_iter().map(with_columns).collect()
+    }
+
+    /// Raises an ERROR where a column is not in all files, or in none of them if they are united.
+    fn look_for_all(&self, files: &[Rc<KnownFile>]) {
+        let has = |file: &KnownFile, name: &str| {
+            file.footer.has(name) || keys_of(file.path.as_path()).iter().any(|(key, _)| key == name)
+        };
+        for Column { name, .. } in self.columns.iter().flatten() {
+            let Some(without) = files.iter().find(|file| !has(file, name)) else { continue };
+            let is_somewhere = files.iter().any(|file| has(file, name));
+            if self.unites_by_name && is_somewhere {
+                continue;
+            }
+            let (detail, hint) = match is_somewhere {
+                false if files.len() > 1 => {
+                    (format!("it has no column \"{name}\", nor has any other file of the table."), "")
+                }
+                false => (format!("it has no column \"{name}\"."), ""),
+                true => (
+                    format!("it has no column \"{name}\", which other files of the table have."),
+                    "The option union_by_name 'true' of the foreign table makes it NULL there.",
+                ),
+            };
+            let message = format!("cannot use Parquet file \"{}\"", without.path.display());
+            error::raise(Code::ERRCODE_FEATURE_NOT_SUPPORTED, message, &detail, hint)
+        }
+    }
+
+    fn in_file<'w>(&'w self, file: &KnownFile) -> TableColumns {
         let keys = keys_of(file.path.as_path());
-        let wanted = |(attribute, column): (&pg_sys::FormData_pg_attribute, Option<&'w Column>)| {
-            let column = column?;
+        let wanted = |(attribute, column): (&'a pg_sys::FormData_pg_attribute, &'w Option<Column>)| {
+            let column = column.as_ref()?;
             // The innermost folder counts.
             let key = keys.iter().rev().find(|(key, _)| *key == column.name);
+            // A column that is nowhere was refused.
+            let value = key.map_or(self.unites_by_name.then_some(None), |(_, value)| Some(value.as_deref()));
             // SAFETY: an attribute of an open relation.
-            let otherwise = key.map(|(_, value)| unsafe { value_of(attribute, value.as_deref()) });
+            let otherwise = value.map(|value| unsafe { value_of(attribute, value) });
             Some(Wanted { column, otherwise })
         };
-        let wanted =
-            self.attributes.iter().zip(self.columns.iter().map(Option::as_ref)).map(wanted).collect();
+        let wanted = self.attributes.iter().zip(&self.columns).map(wanted).collect();
         file.footer.table(wanted).unwrap_or_else(|problem| fail(&file.path, &problem))
     }
 }
