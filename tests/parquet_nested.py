@@ -310,6 +310,18 @@ def written_types(server, session, place):
         session.run("CREATE TYPE doubled0 AS (a int, b int)")
         for at in range(1, 20):
             session.run(f"CREATE TYPE doubled{at} AS (a doubled{at - 1}, b doubled{at - 1})")
+        session.run("CREATE TYPE nested0 AS (a int)")
+        for at in range(1, 80):
+            session.run(f"CREATE TYPE nested{at} AS (a nested{at - 1})")
+        fails(session, f"COPY (SELECT NULL::nested79 AS a) TO '{place}/none.parquet' (FORMAT parquet)", "0A000", "more than 60 lists and structs")
+        session.run(f"COPY (SELECT NULL::nested59 AS a) TO '{place}/deep.parquet' (FORMAT parquet)")
+        assert session.value(f"SELECT count(*) FROM engine.parquet_schema('{place}/deep.parquet')") == "1"
+        # A query that changes the type of what it returns.
+        session.run("CREATE TYPE changed AS (a text)")
+        session.run("""CREATE FUNCTION changing(i int) RETURNS changed LANGUAGE plpgsql AS $$ BEGIN
+            IF i = 2 THEN EXECUTE 'ALTER TYPE changed ALTER ATTRIBUTE a TYPE bigint'; END IF; RETURN ROW(CASE WHEN i < 2 THEN 'x' ELSE '7' END); END $$""")
+        fails(session, f"COPY (SELECT changing(i) AS c FROM generate_series(1, 9) i) TO '{place}/none.parquet' (FORMAT parquet)", "")
+        assert session.value("SELECT 1") == "1"
         fails(session, f"COPY (SELECT NULL::doubled19 AS a) TO '{place}/none.parquet' (FORMAT parquet)", "0A000", "more than 16384 columns")
     with CHECKS.part("memory of writing texts and lists does not grow with the rows"):
         other = server.session("files")
@@ -378,6 +390,10 @@ p.write_table(pa.table({'j': pa.array([t for t in texts * 20 if t.strip()], pa.j
                 assert session.value(f"SELECT j::text || {size} FROM j WHERE n = 0") == expected, text
                 assert session.value("SELECT count(*) || ' ' || count(j) FROM j") == "2 1"
         assert 50 < errors < 70, errors
+        python("import pyarrow as pa, pyarrow.parquet as p; p.write_table(pa.table({'x': [['{}', None], ['{oops']], 'n': [1, 2]}), a, row_group_size=1)", a=place / "texts" / "listed.parquet")
+        session.run(f"CREATE FOREIGN TABLE listed_json (x json[], n int8) SERVER pq OPTIONS (filename '{place}/texts/listed.parquet')")
+        assert session.value("SELECT x::text FROM listed_json WHERE n = 1") == '{"{}",NULL}'
+        fails(session, "SELECT x FROM listed_json", "XX001", "has JSON that is no JSON")
         # A file that says that it is JSON: the values are not looked at before they are JSON.
         session.run(f"CREATE FOREIGN TABLE k () SERVER pq OPTIONS (filename '{place}/texts/all.parquet')")
         assert session.value("SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'k'::regclass AND attname = 'j'") == "json"
@@ -451,6 +467,20 @@ p.write_table(pa.table({'x': pa.ListArray.from_arrays([0, 4000], part)}), a, com
         fails(session, "SELECT count(x) FROM words WHERE length(x::text) > 0", "MB as text")
         assert memory(session) < 700, memory(session)
         session.close()
+    with CHECKS.part("values that no server holds, and documents of too many parts, are refused"):
+        session = server.session("files")
+        python("""import pyarrow as pa, pyarrow.parquet as p
+p.write_table(pa.table({'t': pa.array(['x' * (2**30 - 4)], pa.large_string())}), a + '1', compression='zstd', use_dictionary=False, write_statistics=False)
+p.write_table(pa.table({'t': pa.array(['[' + '0,' * (6 * 10**7) + '0]'], pa.large_string())}), a + '2', compression='zstd', use_dictionary=False, write_statistics=False)""", a=place / "large")
+        session.run("CREATE TABLE large (t text)")
+        for number, kind, text in ((1, "text", "where a server holds 1 GB"), (2, "jsonb", "more than 16 million parts")):
+            session.run(f"DROP FOREIGN TABLE IF EXISTS large_values; CREATE FOREIGN TABLE large_values (t {kind}) SERVER pq OPTIONS (filename '{place}/large{number}')")
+            fails(session, "SELECT count(*) FROM large_values WHERE t IS NOT NULL AND t::text <> 'x'", text)
+        fails(session, f"COPY large FROM '{place}/large1' (FORMAT parquet)", "where a server holds 1 GB")
+        assert session.value("SELECT count(*) FROM large") == "0"
+        session.close()
+        (place / "large1").unlink()
+        (place / "large2").unlink()
     with CHECKS.part("a footer of many structs in each other costs no more than it has columns"):
         session = server.session("files")
         python("""import pyarrow as pa, pyarrow.parquet as p

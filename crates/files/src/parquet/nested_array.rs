@@ -88,6 +88,10 @@ pub fn append(
         (FieldKind::Jsonb, Values::Bytes(all)) => Some(json::to_jsonb(all.iter().map(Some), "of a list")?),
         _ => None,
     };
+    if let (FieldKind::Json, Values::Bytes(all)) = (array.kind, &entries.values.values) {
+        // What the file says to be text is to be JSON.
+        all.iter().try_for_each(|value| json::check(value, "of a list"))?;
+    }
     let mut builder = Builder::new(array.element);
     let (mut made, mut value, mut all) = (Vec::new(), Vec::new(), 0);
     for _ in 0..rows {
@@ -103,7 +107,11 @@ pub fn append(
             }
         } else {
             loop {
-                if entries.definition()? >= element.definition {
+                let definition = entries.definition()?;
+                if definition <= list.definition {
+                    return Err(contradiction());
+                }
+                if definition >= element.definition {
                     let row = entries.take()?;
                     value.clear();
                     append_value(documents.as_ref().unwrap_or(&entries.values), row, array, &mut value)?;

@@ -19,6 +19,9 @@ use crate::{Error, FieldKind, Result, json};
 /// Decimals of at most so many digits have an integer of 64 bits.
 const DIGITS_OF_64: u16 = 18;
 
+/// A value of PostgreSQL with its length word has fewer bytes than this and that word.
+const LONGEST: usize = (1 << 30) - 64;
+
 /// How values lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -61,6 +64,14 @@ impl Layout {
     }
 }
 
+/// Refuses values of so many bytes that a server holds none.
+pub fn fits(length: usize) -> Result<()> {
+    match length < LONGEST {
+        true => Ok(()),
+        false => Err(Error::Unsupported(format!("a value of {length} bytes, where a server holds 1 GB"))),
+    }
+}
+
 fn ended() -> Error {
     Error::Malformed("values end before their page".into())
 }
@@ -68,8 +79,9 @@ fn ended() -> Error {
 /// Where a value lies that begins, with its length, at a place.
 fn value_at(bytes: &[u8], at: usize) -> Result<Range<usize>> {
     let length = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or_else(ended)?;
-    let start = at + 4;
-    let end = start.checked_add(u32::from_le_bytes(*length) as usize);
+    let (start, length) = (at + 4, u32::from_le_bytes(*length) as usize);
+    fits(length)?;
+    let end = start.checked_add(length);
     end.filter(|end| *end <= bytes.len()).map(|end| start..end).ok_or_else(ended)
 }
 

@@ -18,6 +18,7 @@ use vector::{Bitmap, LogicalType, Values, Vector, VectorBuilder};
 use super::file::footer;
 use super::nested::{self, Found};
 use super::nested_text::Form;
+use super::plain;
 use super::records::{self, Records};
 use super::schema;
 use crate::{Error, Field, FieldKind, Result, json};
@@ -391,6 +392,7 @@ fn of_bytes<V, P: Fn(&mut VectorBuilder) -> bool>(
         FieldKind::Real { .. } => LogicalType::Float64,
         _ => LogicalType::Bytes,
     };
+    found.0.iter().try_for_each(|value| plain::fits(bytes(value).len()))?;
     let is_to_be_text = matches!(field.kind, FieldKind::Text | FieldKind::Json);
     if is_to_be_text && !found.0.iter().all(|value| is_text(bytes(value))) {
         return Err(Error::Malformed(format!("column {} has text that is not UTF-8", field.name)));

@@ -18,6 +18,8 @@ use crate::host::error::{self, PgSqlErrorCode as Code};
 
 /// Single values that a column may consist of. Types that hold others several times would have any number.
 const MOST_LEAVES: usize = 1 << 14;
+/// How deep lists and structs may be in each other: readers have a limit, too.
+const DEEPEST: usize = 60;
 
 /// Gathers the values of a column for a file.
 pub struct Column {
@@ -49,9 +51,17 @@ enum Kind {
     },
     /// The parts, with their positions in the descriptor.
     Struct {
-        descriptor: TupleDesc,
+        row: RowType,
         parts: Vec<(usize, Part)>,
     },
+}
+
+/// A composite type, as it was when the statement began.
+struct RowType {
+    type_oid: Oid,
+    descriptor: TupleDesc,
+    /// The server's number of this state of the type.
+    state: u64,
 }
 
 /// How elements lie in an array.
@@ -79,7 +89,7 @@ pub unsafe fn column(attribute: &FormData_pg_attribute) -> ((String, Written), C
     unsafe {
         let name = name_of(attribute);
         let mut leaves = Vec::new();
-        let (written, root) = part(attribute.atttypid, attribute.atttypmod, &name, &mut leaves);
+        let (written, root) = part(attribute.atttypid, attribute.atttypmod, &name, &mut leaves, 0);
         ((name.clone(), written), Column { name, root, leaves })
     }
 }
@@ -90,25 +100,36 @@ fn name_of(attribute: &FormData_pg_attribute) -> String {
 }
 
 /// What values of a type consist of. Adds their columns of single values.
-unsafe fn part(type_oid: Oid, mut modifier: i32, name: &str, leaves: &mut Vec<Leaf>) -> (Written, Part) {
+unsafe fn part(
+    type_oid: Oid,
+    mut modifier: i32,
+    name: &str,
+    leaves: &mut Vec<Leaf>,
+    depth: usize,
+) -> (Written, Part) {
     let first = leaves.len();
+    if depth > DEEPEST {
+        let message = format!("column \"{name}\" has more than {DEEPEST} lists and structs in each other");
+        error::not_supported(message, "", "Copy parts of it: (a).b");
+    }
     // SAFETY: catalog look-ups; the descriptor is a copy.
     unsafe {
         pgrx::check_for_interrupts!();
         let base = pg_sys::getBaseTypeAndTypmod(type_oid, &raw mut modifier);
         let (written, kind) = if let Some(of) = element_of(base) {
-            let (written, element) = part(of.type_oid, modifier, name, leaves);
+            let (written, element) = part(of.type_oid, modifier, name, leaves, depth + 1);
             (Written::List(Box::new(written)), Kind::List { element: Box::new(element), of })
-        } else if let Some(descriptor) = descriptor_of(base) {
+        } else if let Some(row) = row_type_of(base) {
             let (mut written, mut parts) = (Vec::new(), Vec::new());
-            for (at, attribute) in compat::attributes(descriptor).iter().enumerate() {
+            for (at, attribute) in compat::attributes(row.descriptor).iter().enumerate() {
                 if !attribute.attisdropped {
-                    let (of_part, own) = part(attribute.atttypid, attribute.atttypmod, name, leaves);
+                    let (of_part, own) =
+                        part(attribute.atttypid, attribute.atttypmod, name, leaves, depth + 1);
                     written.push((name_of(attribute), of_part));
                     parts.push((at, own));
                 }
             }
-            (Written::Struct(written), Kind::Struct { descriptor, parts })
+            (Written::Struct(written), Kind::Struct { row, parts })
         } else {
             let (kind, gathered) = columns::single(base, modifier);
             leaves.push(Leaf { gathered, definition: Vec::new(), repetition: Vec::new() });
@@ -142,8 +163,8 @@ unsafe fn element_of(type_oid: Oid) -> Option<Element> {
     }
 }
 
-/// The parts of a composite type. None: it is none, or has no parts.
-unsafe fn descriptor_of(type_oid: Oid) -> Option<TupleDesc> {
+/// A composite type. None: it is none, or has no parts.
+unsafe fn row_type_of(type_oid: Oid) -> Option<RowType> {
     // SAFETY: catalog look-ups.
     unsafe {
         if type_oid == pg_sys::RECORDOID || !pg_sys::type_is_rowtype(type_oid) {
@@ -151,7 +172,8 @@ unsafe fn descriptor_of(type_oid: Oid) -> Option<TupleDesc> {
         }
         let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(type_oid, -1);
         let has_parts = compat::attributes(descriptor).iter().any(|attribute| !attribute.attisdropped);
-        has_parts.then_some(descriptor)
+        let state = pg_sys::assign_record_type_identifier(type_oid, -1);
+        has_parts.then_some(RowType { type_oid, descriptor, state })
     }
 }
 
@@ -209,8 +231,8 @@ impl Part {
                         leaf.gathered.push(Some(value));
                     }
                 }
-                Kind::Struct { descriptor, parts } => {
-                    let (values, nulls) = deformed(value, *descriptor);
+                Kind::Struct { row, parts } => {
+                    let (values, nulls) = row.parts(value, name);
                     for (at, part) in parts {
                         let value = values.get(*at).copied().filter(|_| nulls.get(*at) == Some(&false));
                         part.push(value, inner, leaves, name);
@@ -241,21 +263,34 @@ impl Part {
     }
 }
 
-/// The parts of a composite value, in the current memory context.
-unsafe fn deformed<'a>(value: Datum, descriptor: TupleDesc) -> (&'a [Datum], &'a [bool]) {
-    // SAFETY: a value of the descriptor's type; the server fills as many places as it has attributes.
-    unsafe {
-        let plain = pg_sys::pg_detoast_datum(value.cast_mut_ptr());
-        let mut tuple = pg_sys::HeapTupleData {
-            t_len: pgrx::varlena::varsize_any(plain) as u32,
-            t_data: plain.cast(),
-            ..pg_sys::HeapTupleData::default()
-        };
-        let count = compat::attributes(descriptor).len();
-        let values = pg_sys::palloc(count * size_of::<Datum>()).cast::<Datum>();
-        let nulls = pg_sys::palloc(count).cast::<bool>();
-        pg_sys::heap_deform_tuple(&raw mut tuple, descriptor, values, nulls);
-        (std::slice::from_raw_parts(values, count), std::slice::from_raw_parts(nulls, count))
+impl RowType {
+    /// The parts of a value, in the current memory context.
+    ///
+    /// # Errors
+    /// An ERROR where the query itself has changed the type.
+    unsafe fn parts<'a>(&self, value: Datum, name: &str) -> (&'a [Datum], &'a [bool]) {
+        // SAFETY: a value of the descriptor's type; the server fills as many places as it has attributes.
+        unsafe {
+            if pg_sys::assign_record_type_identifier(self.type_oid, -1) != self.state {
+                error::raise(
+                    Code::ERRCODE_OBJECT_IN_USE,
+                    format!("the type of column \"{name}\" has changed since the statement began"),
+                    "",
+                    "Run it once more.",
+                );
+            }
+            let plain = pg_sys::pg_detoast_datum(value.cast_mut_ptr());
+            let mut tuple = pg_sys::HeapTupleData {
+                t_len: pgrx::varlena::varsize_any(plain) as u32,
+                t_data: plain.cast(),
+                ..pg_sys::HeapTupleData::default()
+            };
+            let count = compat::attributes(self.descriptor).len();
+            let values = pg_sys::palloc(count * size_of::<Datum>()).cast::<Datum>();
+            let nulls = pg_sys::palloc(count).cast::<bool>();
+            pg_sys::heap_deform_tuple(&raw mut tuple, self.descriptor, values, nulls);
+            (std::slice::from_raw_parts(values, count), std::slice::from_raw_parts(nulls, count))
+        }
     }
 }
 

@@ -13,6 +13,12 @@ use crate::numeric;
 const DEEPEST: usize = 1000;
 /// Every such entry has the end of its child.
 const STRIDE: usize = 32;
+/// Parts that are not at their places yet, at most.
+const MOST_PARTS: usize = 1 << 24;
+/// How many bytes may be moved for one document, whatever its length, and for each byte of it. A part is
+/// moved once for each container that it is in.
+const MOVED: usize = 64 << 20;
+const MOVED_A_BYTE: usize = 16;
 
 /// Why a text is no document.
 pub type Refusal = &'static str;
@@ -25,10 +31,10 @@ const TOO_LONG: Refusal = "is longer than jsonb may be";
 ///
 /// # Errors
 /// Where it is no JSON, or has what jsonb has not: the character of number zero, numbers past those of
-/// `numeric`, 256 MB in one container. Also where it nests more than 1,000 deep.
+/// `numeric`, 256 MB in one container. Also where it nests more than 1,000 deep, has more than 16 million
+/// parts, or is long and deep at once.
 pub fn from_text(text: &str, out: &mut Vec<u8>) -> Parsed<()> {
-    let mut parser =
-        Parser { text: text.as_bytes(), at: 0, makes: true, data: Vec::new(), parts: Vec::new() };
+    let mut parser = Parser::new(text, true);
     parser.document()?;
     if parser.parts.last().is_some_and(|part| part.kind != CONTAINER) {
         parser.lay_out(0, 0, ARRAY | SCALAR)?;
@@ -42,7 +48,7 @@ pub fn from_text(text: &str, out: &mut Vec<u8>) -> Parsed<()> {
 /// # Errors
 /// As `from_text`, but for what only jsonb has not.
 pub fn check_text(text: &str) -> Parsed<()> {
-    Parser { text: text.as_bytes(), at: 0, makes: false, data: Vec::new(), parts: Vec::new() }.document()
+    Parser::new(text, false).document()
 }
 
 /// A child, or a key, that is not at its place yet.
@@ -63,9 +69,15 @@ struct Parser<'a> {
     data: Vec<u8>,
     /// Those of all containers that are open, an object's keys before their values.
     parts: Vec<Part>,
+    /// Bytes that were moved.
+    moved: usize,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    const fn new(text: &'a str, makes: bool) -> Self {
+        Self { text: text.as_bytes(), at: 0, makes, data: Vec::new(), parts: Vec::new(), moved: 0 }
+    }
+
     fn document(&mut self) -> Parsed<()> {
         self.value(0)?;
         self.space();
@@ -137,15 +149,23 @@ impl Parser<'_> {
             return Err(NO_JSON);
         }
         self.at += word.len();
-        self.add(kind, self.data.len());
-        Ok(())
+        self.add(kind, self.data.len())
     }
 
     /// Adds a part whose bytes begin at `start`.
-    fn add(&mut self, kind: u32, start: usize) {
-        if self.makes {
-            self.parts.push(Part { kind, start, end: self.data.len() });
+    fn add(&mut self, kind: u32, start: usize) -> Parsed<()> {
+        if !self.makes {
+            return Ok(());
         }
+        if self.parts.len() >= MOST_PARTS {
+            return Err("has more than 16 million parts");
+        }
+        // No container may have more, so no document has.
+        if self.data.len() > 2 * LENGTH as usize {
+            return Err(TOO_LONG);
+        }
+        self.parts.push(Part { kind, start, end: self.data.len() });
+        Ok(())
     }
 
     fn digits(&mut self) -> Parsed<()> {
@@ -182,7 +202,7 @@ impl Parser<'_> {
             if let Some(word) = self.data.get_mut(begin..begin + 4) {
                 word.copy_from_slice(&length.to_le_bytes());
             }
-            self.add(NUMERIC, begin);
+            self.add(NUMERIC, begin)?;
         }
         Ok(())
     }
@@ -201,8 +221,7 @@ impl Parser<'_> {
             match rest.get(plain) {
                 Some(b'"') => {
                     self.at += 1;
-                    self.add(STRING, begin);
-                    return Ok(());
+                    return self.add(STRING, begin);
                 }
                 Some(b'\\') => self.escape()?,
                 _ => return Err(NO_JSON),
@@ -266,6 +285,10 @@ impl Parser<'_> {
         if !self.makes {
             return Ok(());
         }
+        self.moved = self.moved.saturating_add(self.data.len() - start);
+        if self.moved > MOVED + MOVED_A_BYTE * self.text.len() {
+            return Err("is long and nests deep at once");
+        }
         let (mut parts, is_object) = (self.parts.split_off(first), form == OBJECT);
         if is_object {
             parts = self.sorted(&parts);
@@ -301,8 +324,7 @@ impl Parser<'_> {
         }
         self.data.truncate(start);
         self.data.append(&mut made);
-        self.add(CONTAINER, start);
-        Ok(())
+        self.add(CONTAINER, start)
     }
 
     /// Keys in the order of an object, then their values. Of equal keys the last one counts.
@@ -421,5 +443,13 @@ mod tests {
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert_eq!(shown(&deep(1000)), deep(1000));
         assert_eq!(shown(&deep(1001)), "nests more than 1,000 deep");
+    }
+
+    #[test]
+    fn what_takes_too_much_is_refused() {
+        let long_and_deep = format!("{}\"{}\"{}", "[".repeat(900), "x".repeat(1 << 20), "]".repeat(900));
+        assert_eq!(shown(&long_and_deep), "is long and nests deep at once");
+        let many = format!("[{}0]", "0,".repeat(super::MOST_PARTS));
+        assert_eq!(shown(&many), "has more than 16 million parts");
     }
 }

@@ -21,6 +21,10 @@ pub fn append(text: &[u8], out: &mut Vec<u8>) -> bool {
     let (mantissa, exponent) = split(text, text.iter().position(|byte| matches!(byte, b'e' | b'E')));
     let (whole, fraction) = split(&mantissa, mantissa.iter().position(|&byte| byte == b'.'));
     let exponent = exponent_of(&exponent);
+    // As the server has it, also of zero.
+    if exponent.abs() >= i64::from(i32::MAX / 2) {
+        return false;
+    }
     let length = |digits: &[u8]| i64::try_from(digits.len()).unwrap_or(i64::MAX);
     let scale = length(&fraction).saturating_sub(exponent).max(0);
     // How many places before the point the first digit is, from zero on.
@@ -128,7 +132,9 @@ mod tests {
             let expected: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             assert_eq!(bytes, expected, "{text}");
         }
-        for text in ["1e131072", "1e-16384", "1e999999999999999999999", "1e-999999999999999999999"] {
+        for text in
+            ["1e131072", "1e-16384", "1e999999999999999999999", "1e-999999999999999999999", "0e2000000000"]
+        {
             let mut bytes = Vec::new();
             assert!(!append(text.as_bytes(), &mut bytes), "{text}");
             assert!(bytes.is_empty());
