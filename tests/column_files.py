@@ -126,6 +126,28 @@ def others(server):
         session.run("DROP SCHEMA made CASCADE")
         session.close()
         assert made.exists()
+    with CHECKS.part("rows that are older than a column have its default for others, too"):
+        session, path = server.session("files"), Path(server.base) / "grown.col"
+        session.run(f"CREATE FOREIGN TABLE grown (a int) SERVER files OPTIONS (filename '{path}', stripe_row_count '1000', block_row_count '1000')")
+        session.run("INSERT INTO grown SELECT g FROM generate_series(1, 2500) g")
+        session.run("""ALTER TABLE grown ADD t text DEFAULT 'it''s new', ADD n numeric(9,2) DEFAULT 7.50, ADD i int DEFAULT -3, ADD f float8 DEFAULT 'NaN', ADD b bool DEFAULT true, ADD d date DEFAULT '2020-02-02',
+            ADD z timestamptz DEFAULT '2020-02-02 12:00+00', ADD u uuid DEFAULT '11111111-2222-3333-4444-555555555555', ADD y bytea DEFAULT '\\x00ff', ADD v varchar(5) DEFAULT '', ADD nn numeric DEFAULT 'NaN', ADD nothing int, ADD gone int DEFAULT 1, ADD l engine.uint8 DEFAULT 18446744073709551615""")
+        session.run("ALTER TABLE grown DROP gone, ALTER i SET DEFAULT 4")
+        session.run("INSERT INTO grown (a) SELECT g FROM generate_series(3001, 3700) g")
+        session.run("INSERT INTO grown (a, t, n, i, nothing) VALUES (4000, NULL, NULL, NULL, 8)")
+        session.run(f"CREATE FOREIGN TABLE reads () SERVER files OPTIONS (filename '{path}')")
+        for one, other in (("grown", "reads"), ("reads", "grown")):
+            assert session.value(f"SELECT count(*) FROM (TABLE {one} EXCEPT ALL TABLE {other}) x") == "0"
+        for question in ("count(*), sum(i), count(t), count(nothing), min(d), max(n), min(v)", "count(*) FILTER (WHERE t = 'it''s new'), sum(a) FILTER (WHERE i < 0), count(DISTINCT i), bool_and(b)", "max(f), min(f), max(nn), count(l), max(l)"):
+            for condition in ("true", "i = -3", "i <> -3", "t IS NULL", "n = 7.5 AND a > 2400", "nothing IS NOT NULL", "d = '2020-02-02' AND a % 100 = 7", "f = 'NaN' AND nn = 'NaN'", "t LIKE 'it%' AND v = ''", "u = '11111111-2222-3333-4444-555555555555' AND y = '\\x00ff'", "i > 0", "l > 5"):
+                answers = [session.value(f"SELECT x::text FROM (SELECT {question} FROM {table} WHERE {condition}) x") for table in ("grown", "reads")]
+                assert answers[0] == answers[1], (question, condition, answers)
+        assert session.value("SELECT string_agg(x::text, ' ') FROM (SELECT t, i, count(*) FROM reads GROUP BY 1, 2 ORDER BY 3) x") == session.value("SELECT string_agg(x::text, ' ') FROM (SELECT t, i, count(*) FROM grown GROUP BY 1, 2 ORDER BY 3) x")
+        session.run("ANALYZE reads")
+        shown = subprocess.run([TARGET / "debug/colonnade", "print", path, "--columns", "a,t,n,i,d,nothing", "--limit", "1"], check=True, capture_output=True, text=True).stdout
+        assert shown.splitlines()[1] == "1,it's new,7.50,-3,2020-02-02,", shown
+        session.run("DROP FOREIGN TABLE reads, grown")
+        session.close()
     with CHECKS.part("text of a database with another encoding"):
         own = Path(server.base) / "latin1.col"
         server.sql("CREATE DATABASE latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0", "postgres")

@@ -16,6 +16,7 @@ mod error;
 mod field;
 mod file_path;
 mod json;
+mod same;
 
 pub mod column;
 pub mod csv;

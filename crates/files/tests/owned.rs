@@ -48,7 +48,7 @@ fn others_read_what_was_named_last() {
     assert!(!file.was_published().unwrap());
     let rows = || ColumnFile::open(File::open(&path).unwrap()).map(|file| file.rows());
     let publish = |columns, stripes: &[StripePlace]| {
-        file.publish(file.length().unwrap(), columns, stripes.to_vec()).unwrap()
+        file.publish(file.length().unwrap(), columns, Vec::new(), stripes.to_vec()).unwrap()
     };
     assert!(rows().is_err());
     let mut stripes = vec![put(&file, 10, 1)];

@@ -363,7 +363,7 @@ pub fn fuzz_column_file(data: &[u8]) {
 /// The stripes of a column file by the columns of a table that did not write it: text that comes out is text.
 fn as_table(bytes: &[u8], file: &ColumnFile<Vec<u8>>) {
     let wanted: Vec<_> = file.columns().iter().cloned().map(Some).collect();
-    let Ok(columns) = TableColumns::find(file.columns(), &wanted) else { return };
+    let Ok(columns) = TableColumns::find(file.columns(), file.defaults(), &wanted) else { return };
     for place in file.stripes().iter().filter(|place| place.rows <= MOST_ROWS) {
         let _ = columns.summary(place);
         let range = usize::try_from(place.bytes.start).ok().zip(usize::try_from(place.bytes.end).ok());

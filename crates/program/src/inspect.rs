@@ -83,12 +83,7 @@ fn print(columns: &[Column], parts: &[Vec<About>], out: &mut impl Write) -> Resu
     for (column, about) in columns.iter().zip(&all) {
         let name = table::name(&column.name);
         if about.older > 0 {
-            writeln!(
-                out,
-                "column {name}: {} rows are older than it. The file has NULL for them; only the server knows \
-                 the column's default",
-                about.older
-            )?;
+            writeln!(out, "column {name}: {} rows are older than it, and NULL", about.older)?;
         }
         if about.aside > 0 {
             writeln!(

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{Folder, column, complaint, printed, vector, write};
-use files::column::{Column, ColumnFile, OwnedFile, Owner, StripePlace};
+use files::column::{Column, ColumnFile, Default, OwnedFile, Owner, StripePlace};
 use vector::{LogicalType, Special};
 
 /// The words of the line that a column has in a table.
@@ -99,7 +99,7 @@ fn odd_values_and_names_are_told() {
 }
 
 /// A file of a server that has the rows of another file, and more columns than those rows.
-fn with_more_columns(from: &Path, to: &Path, columns: Vec<Column>) {
+fn with_more_columns(from: &Path, to: &Path, columns: Vec<Column>, defaults: Vec<Default>) {
     let old = ColumnFile::open(fs::File::open(from).unwrap()).unwrap();
     let owner = Owner { storage_id: 7, database: 5, relation: 16_385 };
     let new = OwnedFile::create(&to.into(), owner).unwrap();
@@ -111,7 +111,7 @@ fn with_more_columns(from: &Path, to: &Path, columns: Vec<Column>) {
         places.push(StripePlace { bytes: at..at + stripe.len() as u64, ..place.clone() });
         at += stripe.len() as u64;
     }
-    new.name(&new.publish(at, columns, places).unwrap()).unwrap();
+    new.name(&new.publish(at, columns, defaults, places).unwrap()).unwrap();
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn rows_that_are_older_than_a_column_are_told() {
     let rows = vector(LogicalType::Int32, |to| (1..4).for_each(|value| assert!(to.push_i32(value))));
     write(&folder.join("a.col"), vec![id.clone()], vec![rows]);
     let new = column(2, "new", "text", LogicalType::Text);
-    with_more_columns(&folder.join("a.col"), &folder.join("b.col"), vec![id, new]);
+    with_more_columns(&folder.join("a.col"), &folder.join("b.col"), vec![id, new], Vec::new());
     let shown = printed(folder, &["inspect", "b.col"]);
     assert!(shown.contains("a foreign table of PostgreSQL: OID 16385, database 5\n"), "{shown}");
     assert!(shown.contains("column new: 3 rows are older than it"), "{shown}");
@@ -162,4 +162,54 @@ fn damage_is_an_error() {
     }
     let (code, text) = complaint(folder, &["inspect", "a.csv"]);
     assert!(code == 2 && text.contains("it is no column file"), "{text}");
+}
+
+#[test]
+fn rows_that_are_older_than_a_column_have_its_default() {
+    let Folder(folder) = &Folder::new("inspect-defaults");
+    let id = column(1, "id", "integer", LogicalType::Int32);
+    let rows = vector(LogicalType::Int32, |to| (1..4).for_each(|value| assert!(to.push_i32(value))));
+    write(&folder.join("a.col"), vec![id.clone()], vec![rows]);
+    // Sign, two digits after the point, weight 0; then 12 and 5000.
+    let numeric = [0xa100u16, 12, 5000].iter().flat_map(|word| word.to_le_bytes()).collect();
+    // The bytes are those that a server has: words of eight bytes, however wide the type.
+    let word = |value: i64| value.to_le_bytes().to_vec();
+    let values = [
+        ("t", "text", LogicalType::Text, "it's".as_bytes().to_vec(), "it's"),
+        ("n", "numeric(9,2)", LogicalType::Numeric, numeric, "-12.50"),
+        ("i2", "smallint", LogicalType::Int16, word(-7), "-7"),
+        ("i8", "bigint", LogicalType::Int64, word(1 << 40), "1099511627776"),
+        ("b", "boolean", LogicalType::Bool, word(1), "true"),
+        ("d", "date", LogicalType::Date, word(366), "2001-01-01"),
+        ("f", "double precision", LogicalType::Float64, 0.25f64.to_le_bytes().to_vec(), "0.25"),
+        ("u", "uuid", LogicalType::Uuid, vec![0x11; 16], "11111111-1111-1111-1111-111111111111"),
+        ("e", "text", LogicalType::Text, Vec::new(), "\"\""),
+    ];
+    let (mut columns, mut defaults) = (vec![id], Vec::new());
+    for (number, (name, declared, logical, bytes, _)) in (2..).zip(&values) {
+        columns.push(column(number, name, declared, *logical));
+        defaults.push((number, bytes.clone()));
+    }
+    columns.push(column(99, "none", "text", LogicalType::Text));
+    with_more_columns(&folder.join("a.col"), &folder.join("b.col"), columns.clone(), defaults.clone());
+    let shown: Vec<_> = values.iter().map(|(.., shown)| *shown).collect();
+    let shown = shown.join(",");
+    let printed_rows = printed(folder, &["print", "b.col"]);
+    assert_eq!(
+        printed_rows.lines().skip(1).collect::<Vec<_>>(),
+        [format!("1,{shown},"), format!("2,{shown},"), format!("3,{shown},")]
+    );
+    let inspected = printed(folder, &["inspect", "b.col"]);
+    assert_eq!(line(&inspected, "i2")[2..8], ["0", "0.00", "0", "1", "-7", "-7"], "{inspected}");
+    assert!(inspected.contains("column none: 3 rows are older than it, and NULL"), "{inspected}");
+    assert!(!inspected.contains("column t: "), "{inspected}");
+    assert_eq!(printed(folder, &["verify", "b.col"]), "3 rows in 1 stripes: 0 faults\n");
+    // A copy has them as values.
+    printed(folder, &["convert", "b.col", "c.col"]);
+    assert_eq!(printed(folder, &["print", "c.col"]), printed_rows);
+    // Bytes that are none of the type.
+    defaults[2].1.truncate(1);
+    with_more_columns(&folder.join("a.col"), &folder.join("d.col"), columns, defaults);
+    let told = complaint(folder, &["print", "d.col"]);
+    assert!(told.1.contains("the default of column i2 is none of its type"), "{told:?}");
 }

@@ -4,6 +4,7 @@
 //! magic "CLFF", version u8, columns v,
 //! per column: number v, name (length v, bytes), declared type (length v, bytes), type tag u8, fixed width u16;
 //! segments v, per segment: offset v, length v, rows v;
+//! from version 2 on: defaults v, per default: column number v, value (length v, bytes);
 //! checksum u64
 //! ```
 //! v = varint. A column keeps its number for as long as the file lives; segments name columns by it. Dates
@@ -14,12 +15,16 @@ use std::ops::Range;
 use encodings::cursor::Reader;
 use vector::LogicalType;
 
+use super::default::Default;
 use super::sealed::{self, range};
 use crate::Result;
 
 /// Most columns of a file.
 pub const MAX_COLUMNS: usize = 65_535;
 const MAGIC: [u8; 4] = *b"CLFF";
+/// The version without defaults, which older builds read, too.
+const PLAIN: u8 = 1;
+const NEWEST: u8 = 2;
 
 /// A column of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,18 +49,20 @@ pub struct SegmentPlace {
 }
 
 /// A footer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, std::default::Default)]
 pub struct Footer {
     /// The columns, in their order.
     pub columns: Vec<Column>,
     /// The segments, oldest first.
     pub segments: Vec<SegmentPlace>,
+    /// What rows have that are older than a column, by its number (`default`).
+    pub defaults: Vec<Default>,
 }
 
 impl Footer {
     /// The sealed bytes.
     pub fn write(&self) -> Vec<u8> {
-        let mut out = sealed::begin(MAGIC);
+        let mut out = sealed::begin(MAGIC, if self.defaults.is_empty() { PLAIN } else { NEWEST });
         out.varint(self.columns.len() as u64);
         for column in &self.columns {
             out.varint(column.number.into());
@@ -70,6 +77,13 @@ impl Footer {
             out.varint(segment.bytes.end - segment.bytes.start);
             out.varint(segment.rows);
         }
+        if !self.defaults.is_empty() {
+            out.varint(self.defaults.len() as u64);
+            for (number, value) in &self.defaults {
+                out.varint((*number).into());
+                out.child(value);
+            }
+        }
         sealed::end(out)
     }
 
@@ -78,10 +92,10 @@ impl Footer {
     /// # Errors
     /// `Malformed` for bytes that break the format, `Unsupported` for a newer version.
     pub fn read(sealed: &[u8], end: u64) -> Result<Self> {
-        sealed::read(sealed, MAGIC, "footer", |cursor| Self::parse(cursor, end))
+        sealed::read(sealed, MAGIC, "footer", NEWEST, |version, cursor| Self::parse(version, cursor, end))
     }
 
-    fn parse(cursor: &mut Reader<'_>, end: u64) -> vector::Result<Self> {
+    fn parse(version: u8, cursor: &mut Reader<'_>, end: u64) -> vector::Result<Self> {
         let count = cursor.count(MAX_COLUMNS, "columns")?;
         let mut columns = Vec::new();
         for _ in 0..count {
@@ -100,7 +114,14 @@ impl Footer {
             let bytes = range(cursor, end)?;
             segments.push(SegmentPlace { bytes, rows: cursor.varint()? });
         }
-        Ok(Self { columns, segments })
+        let mut defaults = Vec::new();
+        if version > PLAIN {
+            for _ in 0..cursor.count(MAX_COLUMNS, "defaults")? {
+                let number = u32::try_from(cursor.varint()?).unwrap_or(u32::MAX);
+                defaults.push((number, cursor.child()?.rest().to_vec()));
+            }
+        }
+        Ok(Self { columns, segments, defaults })
     }
 }
 

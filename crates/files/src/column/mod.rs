@@ -6,12 +6,14 @@
 //! the loads that were finished, and nobody who reads meanwhile sees half of one.
 //!
 //! - `head`: the first 4 kB
-//! - `footer`: columns and segments; `segment`: stripes; `sealed`: what both have in common
+//! - `footer`: columns and segments; `segment`: stripes; `sealed`: what both have in common; `default`: what
+//!   rows have that are older than a column
 //! - `ranges`: where the bytes come from
 //! - `read`: a file that is open; `write`: a load
 //! - `table`: its stripes by the columns of a table that did not write it
 //! - `owned`: a file whose stripes a server keeps account of
 
+mod default;
 mod footer;
 mod head;
 mod owned;
@@ -22,6 +24,7 @@ mod segment;
 mod table;
 mod write;
 
+pub use default::Default;
 pub use encodings::Codec;
 pub use footer::Column;
 pub use head::{MAGIC, Owner};

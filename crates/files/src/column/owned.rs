@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use stripe::StripeReader;
 
+use super::default::Default;
 use super::footer::{Column, Footer, SegmentPlace};
 use super::head::{self, HEAD_BYTES, Owner, Place};
 use super::segment::{self, StripePlace};
@@ -120,6 +121,7 @@ impl OwnedFile {
 
     /// Writes at byte `at` what the file says of itself, and waits until all of the file is on the device.
     /// `stripes` are those that count, in their order; columns of theirs that are empty are looked up.
+    /// `defaults` are what older rows have in a column, where that is not NULL.
     ///
     /// # Errors
     /// `Io` where it cannot be written, `Malformed` where a stripe is damaged.
@@ -127,11 +129,12 @@ impl OwnedFile {
         &self,
         mut at: u64,
         columns: Vec<Column>,
+        defaults: Vec<Default>,
         stripes: Vec<StripePlace>,
     ) -> Result<Publication> {
         let head = head_of(&self.file)?;
         let newest = head::newest(&head)?;
-        let mut footer = Footer { columns, segments: Vec::new() };
+        let mut footer = Footer { columns, segments: Vec::new(), defaults };
         // What the file says already stays as it is, if it is the beginning of what it is to say.
         let known = ColumnFile::open(self.file.try_clone()?).ok();
         let known = known.filter(|known| {

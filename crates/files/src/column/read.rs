@@ -1,16 +1,18 @@
 //! A column file that is open.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use encodings::{Codec, NoPglz};
 use stripe::{StripeBytes, StripeReader, verify_chunk, verify_column};
 use vector::{LogicalType, Vector, VectorBuilder};
 
+use super::default::{self, Default};
 use super::footer::{Column, Footer, SegmentPlace};
 use super::head::{self, HEAD_BYTES, Owner, Place};
 use super::segment::{self, StripePlace};
 use super::{Ranges, within};
-use crate::{About, Error, Result};
+use crate::{About, Error, Result, same};
 
 /// A column file, as it was when it was opened. Loads that come later do not change what it reads.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct ColumnFile<R> {
     damaged_place: Option<u64>,
     owner: Option<Owner>,
     footer: Footer,
+    /// What rows have that are older than a column, in the columns' order. None: NULL.
+    defaults: Vec<Option<Arc<Vector>>>,
     stripes: Vec<StripePlace>,
 }
 
@@ -50,12 +54,19 @@ impl<R: Ranges> ColumnFile<R> {
             stripes.extend(found);
         }
         let (damaged_place, owner) = (head::damaged_place(&head), Owner::read(&head)?);
-        Ok(Self { source, place, damaged_place, owner, footer, stripes })
+        let defaults = footer.columns.iter().map(|column| default_of(column, &footer.defaults));
+        let defaults = defaults.collect::<Result<_>>()?;
+        Ok(Self { source, place, damaged_place, owner, footer, defaults, stripes })
     }
 
     /// The columns, in their order.
     pub fn columns(&self) -> &[Column] {
         &self.footer.columns
+    }
+
+    /// What rows have that are older than a column, in the columns' order: a vector of one row. None: NULL.
+    pub fn defaults(&self) -> &[Option<Arc<Vector>>] {
+        &self.defaults
     }
 
     /// The stripes, in the order in which they were written.
@@ -116,8 +127,18 @@ impl<R: Ranges> ColumnFile<R> {
                 vector::Error::corrupt(format!("{} rows where {} are named", reader.row_count(), place.rows));
             return Err(damaged(place, &error));
         }
-        Ok(Some(OpenStripe { columns: &self.footer.columns, place, reader, bytes }))
+        let (columns, defaults) = (&self.footer.columns, &self.defaults);
+        Ok(Some(OpenStripe { columns, defaults, place, reader, bytes }))
     }
+}
+
+/// The value of older rows in a column.
+fn default_of(column: &Column, defaults: &[Default]) -> Result<Option<Arc<Vector>>> {
+    let Some((_, bytes)) = defaults.iter().find(|(number, _)| *number == column.number) else {
+        return Ok(None);
+    };
+    let broken = || Error::Malformed(format!("the default of column {} is none of its type", column.name));
+    default::value(column, bytes).map(|value| Some(Arc::new(value))).ok_or_else(broken)
 }
 
 /// An error in a stripe, with its place.
@@ -129,6 +150,7 @@ fn damaged(place: &StripePlace, error: &vector::Error) -> Error {
 #[derive(Debug)]
 pub struct OpenStripe<'a, R> {
     columns: &'a [Column],
+    defaults: &'a [Option<Arc<Vector>>],
     place: &'a StripePlace,
     reader: StripeReader,
     bytes: BytesOfStripe<'a, R>,
@@ -175,14 +197,23 @@ impl<R: Ranges> OpenStripe<'_, R> {
         }
     }
 
+    /// What rows have that are older than the file's column at this position. None: NULL.
+    fn default(&self, at: usize) -> Option<&Vector> {
+        self.defaults.get(at)?.as_deref()
+    }
+
     /// The values of one chunk, of the file's column at this position.
     ///
     /// # Errors
     /// `Malformed` for damaged bytes.
     pub fn read(&self, at: usize, chunk: u32) -> Result<Vector> {
         let Some(column) = self.column(at)? else {
+            let rows = self.reader.chunk_rows(chunk).len();
+            if let Some(value) = self.default(at) {
+                return Ok(same::rows(value, rows).flatten());
+            }
             let logical = self.columns.get(at).map_or(LogicalType::Bytes, |column| column.logical);
-            return Ok(nulls(logical, self.reader.chunk_rows(chunk).len()));
+            return Ok(nulls(logical, rows));
         };
         let read = self.reader.read_chunk(column, chunk, &self.bytes, &NoPglz);
         let decoded = read.and_then(|chunk| chunk.decode(&NoPglz)).map(Vector::flatten);
@@ -195,7 +226,11 @@ impl<R: Ranges> OpenStripe<'_, R> {
     /// `Malformed` for damaged bytes.
     pub fn about(&self, at: usize) -> Result<About> {
         let Some(column) = self.column(at)? else {
-            return Ok(About::of_older(self.reader.row_count().into()));
+            let rows = self.reader.row_count();
+            return Ok(match self.default(at) {
+                Some(value) => About::of(rows.into(), same::statistics(value, rows).as_ref()),
+                None => About::of_older(rows.into()),
+            });
         };
         self.about_stored(column).map_err(|error| damaged(self.place, &error))
     }

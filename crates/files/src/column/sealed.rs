@@ -9,14 +9,11 @@ use vector::Error as Corrupt;
 use super::broken;
 use crate::{Error, Result};
 
-/// The version of both.
-const VERSION: u8 = 1;
-
-/// Begins a part.
-pub fn begin(magic: [u8; 4]) -> Writer {
+/// Begins a part of some version.
+pub fn begin(magic: [u8; 4], version: u8) -> Writer {
     let mut out = Writer::new();
     out.bytes(&magic);
-    out.u8(VERSION);
+    out.u8(version);
     out
 }
 
@@ -26,7 +23,8 @@ pub fn end(mut out: Writer) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// What `parse` makes of all that lies between version and checksum of a part.
+/// What `parse` makes of the version, and of all that lies between it and the checksum of a part. `newest` is
+/// the last version that is read, the first is 1.
 ///
 /// # Errors
 /// `Malformed` where it is another part or damaged, `Unsupported` for a newer version.
@@ -34,21 +32,22 @@ pub fn read<T>(
     sealed: &[u8],
     magic: [u8; 4],
     part: &str,
-    parse: impl FnOnce(&mut Reader<'_>) -> vector::Result<T>,
+    newest: u8,
+    parse: impl FnOnce(u8, &mut Reader<'_>) -> vector::Result<T>,
 ) -> Result<T> {
-    match sealed.strip_prefix(&magic).and_then(<[u8]>::first) {
-        Some(&VERSION) => {}
+    let version = match sealed.strip_prefix(&magic).and_then(<[u8]>::first) {
+        Some(&version) if (1..=newest).contains(&version) => version,
         // A newer version may be sealed in another way.
         Some(version) => {
-            let text = format!("the {part} is of version {version}; this build reads {VERSION}");
+            let text = format!("the {part} is of version {version}; this build reads up to {newest}");
             return Err(Error::Unsupported(text));
         }
         None => return Err(Error::Malformed(format!("there is no {part} where one is named"))),
-    }
+    };
     let parsed = || {
         let mut cursor = Reader::new(unseal(sealed, part)?);
         cursor.take(magic.len() + 1)?;
-        let parsed = parse(&mut cursor)?;
+        let parsed = parse(version, &mut cursor)?;
         match cursor.remaining() {
             0 => Ok(parsed),
             surplus => Err(Corrupt::corrupt(format!("{surplus} surplus bytes"))),

@@ -18,6 +18,7 @@ use super::sealed::{self, range};
 use crate::Result;
 
 const MAGIC: [u8; 4] = *b"CLSG";
+const VERSION: u8 = 1;
 
 /// A stripe of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct StripePlace {
 
 /// The sealed bytes. All stripes have these columns.
 pub fn write(columns: &[u32], stripes: &[StripePlace]) -> Vec<u8> {
-    let mut out = sealed::begin(MAGIC);
+    let mut out = sealed::begin(MAGIC, VERSION);
     out.varint(columns.len() as u64);
     columns.iter().for_each(|&number| out.varint(number.into()));
     out.varint(stripes.len() as u64);
@@ -56,7 +57,7 @@ pub fn write(columns: &[u32], stripes: &[StripePlace]) -> Vec<u8> {
 /// # Errors
 /// `Malformed` for bytes that break the format, `Unsupported` for a newer version.
 pub fn read(sealed: &[u8], end: u64) -> Result<Vec<StripePlace>> {
-    sealed::read(sealed, MAGIC, "segment", |cursor| parse(cursor, end))
+    sealed::read(sealed, MAGIC, "segment", VERSION, |_, cursor| parse(cursor, end))
 }
 
 fn parse(cursor: &mut Reader<'_>, end: u64) -> vector::Result<Vec<StripePlace>> {

@@ -15,26 +15,59 @@ use vector::{Values, Vector};
 
 use super::{Column, StripePlace};
 use crate::parquet::is_text;
+use crate::same::{self, SameChunk};
 use crate::{Error, Result};
 
-/// Where a file has the columns of a table: the number and the type of each. None: it is none of the file's.
+/// Where a file has the columns of a table. None: it is none of the file's.
 #[derive(Debug, Clone)]
-pub struct TableColumns(Arc<[Option<(u32, LogicalType)>]>);
+pub struct TableColumns(Arc<[Option<Found>]>);
+
+/// A column of a file.
+#[derive(Debug, Clone)]
+struct Found {
+    number: u32,
+    logical: LogicalType,
+    /// What rows have that are older than it, as one row. None: NULL.
+    default: Option<Arc<Vector>>,
+}
+
+/// Where a stripe has a column.
+#[derive(Debug, Clone)]
+enum Place {
+    Stored(usize),
+    /// It is older than the column. All its rows have this value.
+    Default(Arc<Vector>),
+    /// It is older than the column, or the table has none.
+    Nowhere,
+}
 
 impl TableColumns {
-    /// Finds the columns of a table.
+    /// Finds the columns of a table among those of a file. `defaults` are those of the file
+    /// (`ColumnFile::defaults`).
     ///
     /// # Errors
-    /// `Unsupported` where the file does not have one, or has it of another type.
-    pub fn find(file: &[Column], wanted: &[Option<Column>]) -> Result<Self> {
+    /// `Unsupported` where the file does not have one, or has it of another type; `Malformed` where a default
+    /// is no text.
+    pub fn find(
+        file: &[Column],
+        defaults: &[Option<Arc<Vector>>],
+        wanted: &[Option<Column>],
+    ) -> Result<Self> {
         let find = |wanted: &Column| {
-            let Some(found) = file.iter().find(|column| column.name == wanted.name) else {
+            let Some((at, found)) = file.iter().enumerate().find(|(_, column)| column.name == wanted.name)
+            else {
                 return Err(Error::Unsupported(format!("it has no column \"{}\"", wanted.name)));
             };
             // Of unsigned integers there is one type, whose schema a file names or not.
             let is_same = found.logical == LogicalType::UInt64 || holds(&found.declared, &wanted.declared);
             if found.logical == wanted.logical && is_same {
-                return Ok((found.number, found.logical));
+                let default = defaults.get(at).cloned().flatten();
+                let is_text =
+                    |value: &Arc<Vector>| found.logical != LogicalType::Text || has_only_text(value);
+                if !default.iter().all(is_text) {
+                    return Err(Error::Malformed(format!("the default of column {} is no text", found.name)));
+                }
+                return Ok(Found { number: found.number, logical: found.logical, default });
             }
             let (is, other) = (&found.declared, &wanted.declared);
             Err(Error::Unsupported(format!("its column \"{}\" is {is}, and the table's {other}", found.name)))
@@ -43,10 +76,16 @@ impl TableColumns {
         all.collect::<Result<Vec<_>>>().map(|found| Self(found.into()))
     }
 
-    /// Where a stripe has them. None: it is older than the column.
-    fn places(&self, stripe: &StripePlace) -> Vec<Option<usize>> {
-        let place = |number| stripe.columns.iter().position(|own| *own == number);
-        self.0.iter().map(|column| column.and_then(|(number, _)| place(number))).collect()
+    /// Where a stripe has them.
+    fn places(&self, stripe: &StripePlace) -> Vec<Place> {
+        let place = |column: &Option<Found>| {
+            let Some(column) = column else { return Place::Nowhere };
+            match stripe.columns.iter().position(|own| *own == column.number) {
+                Some(place) => Place::Stored(place),
+                None => column.default.clone().map_or(Place::Nowhere, Place::Default),
+            }
+        };
+        self.0.iter().map(place).collect()
     }
 
     /// A summary of a stripe by the columns of the table (`stripe::write_summary`).
@@ -57,12 +96,20 @@ impl TableColumns {
         let made = || {
             let own = Summary::open(&stripe.summary)?;
             let places = self.places(stripe);
-            let of_column = |(column, place): (&Option<(u32, LogicalType)>, &Option<usize>)| {
-                let Some((_, logical)) = *column else {
-                    return Ok((LogicalType::Bool, ColumnStatistics::unknown(stripe.rows, stripe.rows)));
-                };
-                let Some(place) = *place else {
-                    return Ok((logical, ColumnStatistics::unknown(stripe.rows, stripe.rows)));
+            let of_column = |(column, place): (&Option<Found>, &Place)| {
+                let nulls = || ColumnStatistics::unknown(stripe.rows, stripe.rows);
+                let Some(Found { logical, .. }) = *column else { return Ok((LogicalType::Bool, nulls())) };
+                let place = match place {
+                    Place::Stored(place) => *place,
+                    Place::Nowhere => return Ok((logical, nulls())),
+                    // Of what is not known only that it is not NULL.
+                    Place::Default(value) => {
+                        let known = same::statistics(value, stripe.rows);
+                        return Ok((
+                            logical,
+                            known.unwrap_or_else(|| ColumnStatistics::unknown(stripe.rows, 0)),
+                        ));
+                    }
                 };
                 match own.column(place)? {
                     Some((own, statistics)) if own == logical => Ok((logical, statistics)),
@@ -87,7 +134,9 @@ fn holds(from: &str, to: &str) -> bool {
 #[derive(Debug)]
 pub struct TableStripe {
     reader: StripeReader,
-    places: Vec<Option<usize>>,
+    places: Vec<Place>,
+    /// Statistics of defaults, in the order of `places`: of the stripe, of a chunk, of the last chunk.
+    of_defaults: Vec<Option<[ColumnStatistics; 3]>>,
 }
 
 impl TableStripe {
@@ -101,18 +150,41 @@ impl TableStripe {
         bytes.read(stripe.footer.clone(), &mut footer)?;
         let reader = StripeReader::open(&footer)?;
         let places = columns.places(stripe);
-        let is_same = |(column, place): (&Option<(u32, LogicalType)>, &Option<usize>)| match (column, place) {
-            (Some((_, logical)), Some(place)) => reader.logical(*place) == Some(*logical),
+        let is_same = |(column, place): (&Option<Found>, &Place)| match (column, place) {
+            (Some(Found { logical, .. }), Place::Stored(place)) => reader.logical(*place) == Some(*logical),
             _ => true,
         };
         if reader.row_count() != stripe.rows || !columns.0.iter().zip(&places).all(is_same) {
             return Err(VectorError::corrupt("a stripe of other rows or types than the file says"));
         }
-        Ok(Self { reader, places })
+        let rows_of = |chunk: u32| reader.chunk_rows(chunk).len() as u32;
+        let last = reader.chunk_count().saturating_sub(1);
+        let of_default = |place: &Place| {
+            let Place::Default(value) = place else { return None };
+            let of_rows = |rows| same::statistics(value, rows);
+            Some([of_rows(stripe.rows)?, of_rows(rows_of(0))?, of_rows(rows_of(last))?])
+        };
+        let of_defaults = places.iter().map(of_default).collect();
+        Ok(Self { reader, places, of_defaults })
     }
 
     fn place(&self, column: usize) -> Option<usize> {
-        self.places.get(column).copied().flatten()
+        match self.places.get(column)? {
+            Place::Stored(place) => Some(*place),
+            Place::Default(_) | Place::Nowhere => None,
+        }
+    }
+
+    /// What all rows have in a column that is younger than the stripe.
+    fn default(&self, column: usize) -> Option<&Arc<Vector>> {
+        match self.places.get(column)? {
+            Place::Default(value) => Some(value),
+            Place::Stored(_) | Place::Nowhere => None,
+        }
+    }
+
+    fn of_default(&self, column: usize) -> Option<&[ColumnStatistics; 3]> {
+        self.of_defaults.get(column)?.as_ref()
     }
 
     fn known_place(&self, column: usize) -> VectorResult<usize> {
@@ -123,7 +195,10 @@ impl TableStripe {
 
 impl OpenStripe for TableStripe {
     fn logical(&self, column: usize) -> Option<LogicalType> {
-        self.reader.logical(self.place(column)?)
+        match self.default(column) {
+            Some(value) => Some(value.logical),
+            None => self.reader.logical(self.place(column)?),
+        }
     }
 
     fn chunk_count(&self) -> u32 {
@@ -139,6 +214,9 @@ impl OpenStripe for TableStripe {
         column: usize,
         bytes: &dyn StripeBytes,
     ) -> VectorResult<Option<&ColumnStatistics>> {
+        if self.default(column).is_some() {
+            return Ok(self.of_default(column).map(|[of_stripe, ..]| of_stripe));
+        }
         OpenStripe::column_statistics(&self.reader, self.known_place(column)?, bytes)
     }
 
@@ -148,6 +226,11 @@ impl OpenStripe for TableStripe {
         chunk: u32,
         bytes: &dyn StripeBytes,
     ) -> VectorResult<Option<&ColumnStatistics>> {
+        if self.default(column).is_some() {
+            let is_last = chunk + 1 == self.chunk_count();
+            let known = self.of_default(column);
+            return Ok(known.map(|[_, any, last]| if is_last { last } else { any }));
+        }
         OpenStripe::statistics(&self.reader, self.known_place(column)?, chunk, bytes)
     }
 
@@ -166,6 +249,9 @@ impl OpenStripe for TableStripe {
     }
 
     fn has_side_values(&self, column: usize, chunk: u32, bytes: &dyn StripeBytes) -> VectorResult<bool> {
+        if self.default(column).is_some() {
+            return Ok(self.of_default(column).is_none_or(|[known, ..]| known.side_rows > 0));
+        }
         self.reader.has_side_values(self.known_place(column)?, chunk, bytes)
     }
 
@@ -176,6 +262,10 @@ impl OpenStripe for TableStripe {
         bytes: &dyn StripeBytes,
         codecs: &'static dyn BlockCodecs,
     ) -> VectorResult<Box<dyn ColumnChunk>> {
+        if let Some(value) = self.default(column) {
+            let rows = self.chunk_rows(chunk);
+            return Ok(Box::new(SameChunk { value: Arc::clone(value), rows: rows.end - rows.start }));
+        }
         let place = self.known_place(column)?;
         let read = self.reader.read_chunk_unverified(place, chunk, bytes, codecs)?;
         Ok(match self.reader.logical(place) {

@@ -80,7 +80,7 @@ impl ColumnWriter {
         file.lock()?;
         file.write_all_at(&head::new(identity()), 0)?;
         sync_name(path)?;
-        let footer = Footer { columns, segments: Vec::new() };
+        let footer = Footer { columns, ..Footer::default() };
         Ok(Self::begin(file, footer, 0, HEAD_BYTES, options))
     }
 

@@ -7,7 +7,7 @@
 use parquet::basic::{ColumnOrder, SortOrder, Type};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
-use stripe::{Bound, ColumnStatistics, Scales, Sketch};
+use stripe::{Bound, ColumnStatistics, Scales};
 use vector::{Bitmap, LogicalType, Scalar, Values, Vector};
 
 use super::file::ReadColumn;
@@ -54,15 +54,6 @@ pub fn statistics(
 /// Whether it was agreed upon how values compare.
 pub const fn is_agreed(order: ColumnOrder) -> bool {
     matches!(order, ColumnOrder::TYPE_DEFINED_ORDER(SortOrder::SIGNED | SortOrder::UNSIGNED))
-}
-
-/// Statistics of rows that all have one value.
-pub fn of_one_value(value: &Vector, rows: u32) -> Option<ColumnStatistics> {
-    let one = stripe::collect(value, 0..1, &mut Sketch::default()).ok()?;
-    let null_count = if one.null_count > 0 { rows } else { 0 };
-    let side_rows = if one.side_rows > 0 { rows } else { 0 };
-    // A sum of them all is not worth to be known.
-    Some(ColumnStatistics { rows, null_count, side_rows, sum: None, distinct: Some(1), ..one })
 }
 
 /// The least and the greatest value as the column has them.

@@ -18,7 +18,7 @@ use super::nested_array::Array;
 use super::read::guarded;
 use super::{bounds, columns, footer_schema, schema};
 use crate::column::{Column, Ranges};
-use crate::{Error, Field, FieldKind, Result};
+use crate::{Error, Field, FieldKind, Result, same};
 
 /// Bytes from the end of a file that are read first. Most footers fit.
 const FIRST_READ: u64 = 64 << 10;
@@ -216,7 +216,7 @@ impl ParquetFile {
         let rows = u32::try_from(metadata.num_rows()).ok()?;
         let column = match place {
             Place::Read(column) => column,
-            Place::Same(value) => return bounds::of_one_value(value, rows),
+            Place::Same(value) => return same::statistics(value, rows),
             Place::Nested(_) => return None,
         };
         bounds::statistics(metadata.columns().get(column.at)?, column, rows, self.order(column))

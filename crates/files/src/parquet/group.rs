@@ -24,6 +24,7 @@ use super::page_index::{self, PagePlaces};
 use super::pages::Decoder;
 use super::read::guarded;
 use super::source::{self, Source};
+use crate::same::SameChunk;
 
 /// Rows of a chunk, at most.
 const CHUNK_ROWS: u32 = 1 << 14;
@@ -377,33 +378,4 @@ impl ColumnChunk for GroupChunk {
     fn take(&self, rows: &[u32], _codecs: &dyn BlockCodecs) -> Result<Vector> {
         Ok(self.stored.decode(&self.rows)?.take(rows))
     }
-}
-
-/// Rows that all have one value.
-struct SameChunk {
-    value: Arc<Vector>,
-    rows: u32,
-}
-
-impl ColumnChunk for SameChunk {
-    fn rows(&self) -> u32 {
-        self.rows
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        0
-    }
-
-    fn decode(&self, _codecs: &dyn BlockCodecs) -> Result<Vector> {
-        Ok(same(&self.value, self.rows as usize))
-    }
-
-    fn take(&self, rows: &[u32], _codecs: &dyn BlockCodecs) -> Result<Vector> {
-        Ok(same(&self.value, rows.len()))
-    }
-}
-
-/// Rows of one value.
-fn same(value: &Vector, rows: usize) -> Vector {
-    Vector::new(value.logical, vector::Values::Constant(Box::new(value.clone()), rows))
 }

@@ -25,7 +25,7 @@ pub fn value(rel: Open, index: usize) -> (Datum, bool) {
 }
 
 /// The bytes of a value that was noted.
-fn stored(table: Oid, number: i16) -> Option<Vec<u8>> {
+pub(super) fn stored(table: Oid, number: i16) -> Option<Vec<u8>> {
     SideTable::ColumnFileDefault.oids_if_present()?;
     let mut found = None;
     let number = u64::try_from(number).ok()?;

@@ -8,12 +8,13 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use files::FilePath;
 use files::column::{Column, ColumnFile, Ranges, StripePlace, TableColumns, within};
 use pgrx::pg_sys;
 use stripe::StripeBytes;
-use vector::{LogicalType, Result};
+use vector::{LogicalType, Result, Vector};
 
 use super::open::problem_at;
 use super::{BLOCK_BYTES, fail, publish};
@@ -30,6 +31,8 @@ pub struct OthersFile {
     identity: (u64, u64),
     /// Its columns.
     pub columns: Vec<Column>,
+    /// What rows have that are older than a column, in the columns' order.
+    defaults: Vec<Option<Arc<Vector>>>,
     /// Its stripes.
     pub stripes: Vec<StripePlace>,
 }
@@ -57,8 +60,9 @@ impl OthersFile {
                 open.loads()
             )));
         }
-        let (columns, stripes) = (open.columns().to_vec(), open.stripes().to_vec());
-        Ok(Self { path: path.clone(), identity: identity(&file.metadata()?), columns, stripes })
+        let (columns, defaults) = (open.columns().to_vec(), open.defaults().to_vec());
+        let stripes = open.stripes().to_vec();
+        Ok(Self { path: path.clone(), identity: identity(&file.metadata()?), columns, defaults, stripes })
     }
 
     /// How many rows there are.
@@ -98,7 +102,8 @@ impl OthersFile {
                 "",
             )
         }
-        TableColumns::find(&self.columns, &wanted).unwrap_or_else(|problem| fail(rel, &self.path, &problem))
+        let found = TableColumns::find(&self.columns, &self.defaults, &wanted);
+        found.unwrap_or_else(|problem| fail(rel, &self.path, &problem))
     }
 }
 

@@ -12,12 +12,12 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use files::FilePath;
-use files::column::{Column, Owner, Publication, StripePlace};
+use files::column::{Column, Default, Owner, Publication, StripePlace};
 use pgrx::pg_sys::{self, Oid, SubTransactionId, SubXactEvent, XactEvent};
 use pgrx::{PgLogLevel, pg_guard};
 
 use super::load::LOADS;
-use super::{fail, first_byte, load, named, open};
+use super::{fail, first_byte, load, missing, named, open};
 use crate::convert::ColumnType;
 use crate::host::encoding;
 use crate::host::relation::Open;
@@ -188,7 +188,7 @@ fn publish_all() {
             let stripes = stripes.iter().map(place).collect();
             let publish = || {
                 let file = open::open(&path, owner, true)?;
-                file.publish(file.length()?, columns(table), stripes)
+                file.publish(file.length()?, columns(table), defaults(table), stripes)
             };
             let publication = publish().unwrap_or_else(|problem| fail(table, &path, &problem));
             PUBLISHED.with_borrow_mut(|all| all.push((path, owner, publication)));
@@ -246,6 +246,15 @@ pub fn columns_of_others(rel: Open) -> Vec<Option<Column>> {
         Some(column)
     };
     rel.columns().iter().map(column_of).collect()
+}
+
+/// What older rows have in the table's columns, as its file names it.
+fn defaults(rel: Open) -> Vec<Default> {
+    let of_column = |attribute: &pg_sys::FormData_pg_attribute| {
+        let number = u32::try_from(attribute.attnum).ok()?;
+        missing::stored(rel.oid(), attribute.attnum).map(|bytes| (number, bytes))
+    };
+    rel.columns().iter().filter(|attribute| !attribute.attisdropped).filter_map(of_column).collect()
 }
 
 /// The table's columns as its file names them.
