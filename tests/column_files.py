@@ -126,6 +126,16 @@ def others(server):
         session.run("DROP SCHEMA made CASCADE")
         session.close()
         assert made.exists()
+    with CHECKS.part("JSON of a Parquet file goes into a column file, and is read from it"):
+        session, place = server.session("files"), Path(server.base) / "made"
+        session.run(f"COPY (SELECT g AS n, json_build_object('g', g, 't', repeat('x', g % 9)) AS j FROM generate_series(1, 5000) g) TO '{server.base}/j.parquet' (FORMAT parquet)")
+        subprocess.run([TARGET / "debug/colonnade", "convert", f"{server.base}/j.parquet", place / "j.col"], check=True, stderr=subprocess.DEVNULL)
+        (place / "j.col").chmod(0o644)
+        session.run(f"CREATE FOREIGN TABLE j () SERVER files OPTIONS (filename '{place}/j.col')")
+        assert session.value("SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'j'::regclass AND attname = 'j'") == "json"
+        assert session.value("SELECT sum((j->>'g')::int) || ' ' || max(length(j->>'t')) FROM j WHERE n > 100") == "12497450 8"
+        session.run("DROP FOREIGN TABLE j")
+        session.close()
     with CHECKS.part("rows that are older than a column have its default for others, too"):
         session, path = server.session("files"), Path(server.base) / "grown.col"
         session.run(f"CREATE FOREIGN TABLE grown (a int) SERVER files OPTIONS (filename '{path}', stripe_row_count '1000', block_row_count '1000')")

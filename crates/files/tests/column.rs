@@ -4,7 +4,10 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use files::column::{Column, ColumnFile, ColumnWriter, WriteOptions};
+use files::column::{
+    Column, ColumnFile, ColumnWriter, Ranges, TableColumns, TableStripe, WriteOptions, within,
+};
+use stripe::{OpenStripe, StripeBytes};
 use vector::{LogicalType, Values, Vector, VectorBuilder};
 
 /// A file's name that nobody else has, taken away at the end.
@@ -230,4 +233,42 @@ fn a_damaged_place_in_the_head_costs_no_load() {
     let refused = ColumnWriter::append(&path.0, options()).unwrap_err().to_string();
     assert!(refused.contains("byte 1024 of the head is damaged"), "{refused}");
     assert_eq!(fs::read(&path.0).unwrap(), bytes);
+}
+
+#[test]
+fn what_a_file_calls_json_is_looked_at() {
+    let Scratch(path) = &Scratch::new("json");
+    for (text, is_json) in [("{\"a\": [1, null]}", true), ("{oops", false)] {
+        let _ = fs::remove_file(path);
+        let column =
+            Column { number: 1, name: "j".into(), declared: "json".into(), logical: LogicalType::Bytes };
+        let mut writer = ColumnWriter::create(path, vec![column.clone()], WriteOptions::default()).unwrap();
+        let mut values = VectorBuilder::new(LogicalType::Bytes);
+        assert!(values.push_bytes(text.as_bytes()));
+        writer.write(vec![values.finish(&|_, _, _| Box::default())]).unwrap();
+        writer.finish().unwrap();
+        let file = File::open(path).unwrap();
+        let open = ColumnFile::open(file.try_clone().unwrap()).unwrap();
+        let columns = TableColumns::find(open.columns(), open.defaults(), &[Some(column)]).unwrap();
+        let place = &open.stripes()[0];
+        let bytes = Bytes { file, range: place.bytes.clone() };
+        let stripe = TableStripe::open(place, &columns, &bytes).unwrap();
+        let mut chunk = stripe.read_chunk(0, 0, &bytes, &encodings::NoPglz).unwrap();
+        chunk.verify().unwrap();
+        let decoded = chunk.decode(&encodings::NoPglz);
+        assert_eq!(decoded.is_ok(), is_json, "{text}: {decoded:?}");
+    }
+}
+
+/// The bytes of a stripe.
+struct Bytes {
+    file: File,
+    range: std::ops::Range<u64>,
+}
+
+impl StripeBytes for Bytes {
+    fn read(&self, range: std::ops::Range<u64>, out: &mut Vec<u8>) -> vector::Result<()> {
+        let place = within(&self.range, &range)?;
+        self.file.read(place, out).map_err(|problem| vector::Error::Host(problem.to_string()))
+    }
 }

@@ -16,7 +16,7 @@ use vector::{Values, Vector};
 use super::{Column, StripePlace};
 use crate::parquet::is_text;
 use crate::same::{self, SameChunk};
-use crate::{Error, Result};
+use crate::{Error, Result, json};
 
 /// Where a file has the columns of a table. None: it is none of the file's.
 #[derive(Debug, Clone)]
@@ -27,8 +27,18 @@ pub struct TableColumns(Arc<[Option<Found>]>);
 struct Found {
     number: u32,
     logical: LogicalType,
+    check: Check,
     /// What rows have that are older than it, as one row. None: NULL.
     default: Option<Arc<Vector>>,
+}
+
+/// What values of a file have to be, as nothing in it is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    /// What their encoding makes of them.
+    Nothing,
+    Text,
+    Json,
 }
 
 /// Where a stripe has a column.
@@ -61,13 +71,16 @@ impl TableColumns {
             // Of unsigned integers there is one type, whose schema a file names or not.
             let is_same = found.logical == LogicalType::UInt64 || holds(&found.declared, &wanted.declared);
             if found.logical == wanted.logical && is_same {
+                let check = match found.logical {
+                    LogicalType::Text => Check::Text,
+                    LogicalType::Bytes if found.declared == "json" => Check::Json,
+                    _ => Check::Nothing,
+                };
                 let default = defaults.get(at).cloned().flatten();
-                let is_text =
-                    |value: &Arc<Vector>| found.logical != LogicalType::Text || has_only_text(value);
-                if !default.iter().all(is_text) {
-                    return Err(Error::Malformed(format!("the default of column {} is no text", found.name)));
+                if let Some(why) = default.as_ref().and_then(|value| check.refuse(value)) {
+                    return Err(Error::Malformed(format!("the default of column {} is {why}", found.name)));
                 }
-                return Ok(Found { number: found.number, logical: found.logical, default });
+                return Ok(Found { number: found.number, logical: found.logical, check, default });
             }
             let (is, other) = (&found.declared, &wanted.declared);
             Err(Error::Unsupported(format!("its column \"{}\" is {is}, and the table's {other}", found.name)))
@@ -135,6 +148,7 @@ fn holds(from: &str, to: &str) -> bool {
 pub struct TableStripe {
     reader: StripeReader,
     places: Vec<Place>,
+    columns: TableColumns,
     /// Statistics of defaults, in the order of `places`: of the stripe, of a chunk, of the last chunk.
     of_defaults: Vec<Option<[ColumnStatistics; 3]>>,
 }
@@ -165,7 +179,7 @@ impl TableStripe {
             Some([of_rows(stripe.rows)?, of_rows(rows_of(0))?, of_rows(rows_of(last))?])
         };
         let of_defaults = places.iter().map(of_default).collect();
-        Ok(Self { reader, places, of_defaults })
+        Ok(Self { reader, places, columns: columns.clone(), of_defaults })
     }
 
     fn place(&self, column: usize) -> Option<usize> {
@@ -268,37 +282,47 @@ impl OpenStripe for TableStripe {
         }
         let place = self.known_place(column)?;
         let read = self.reader.read_chunk_unverified(place, chunk, bytes, codecs)?;
-        Ok(match self.reader.logical(place) {
-            Some(LogicalType::Text) => Box::new(TextChunk(read)),
-            _ => Box::new(read),
+        let check =
+            self.columns.0.get(column).and_then(Option::as_ref).map_or(Check::Text, |found| found.check);
+        Ok(match check {
+            Check::Nothing => Box::new(read),
+            Check::Text | Check::Json => Box::new(TextChunk(read, check)),
         })
     }
 }
 
 /// Text of a file that somebody else wrote.
-struct TextChunk(OwnedChunk);
+struct TextChunk(OwnedChunk, Check);
 
 impl TextChunk {
-    /// The values, if they are text.
-    fn checked(values: Vector) -> VectorResult<Vector> {
-        match has_only_text(&values) {
-            true => Ok(values),
-            false => Err(VectorError::corrupt("text that is not UTF-8")),
+    /// The values, if they are what they are to be.
+    fn checked(&self, values: Vector) -> VectorResult<Vector> {
+        match self.1.refuse(&values) {
+            None => Ok(values),
+            Some(why) => Err(VectorError::corrupt(why)),
         }
     }
 }
 
-/// Whether each value of a vector of text is one, also of those that no row has.
-fn has_only_text(vector: &Vector) -> bool {
-    match &vector.values {
-        Values::Bytes(values) => {
-            let is_valid = |row| vector.validity.as_ref().is_none_or(|validity| validity.get(row));
-            (0..vector.len()).all(|row| !is_valid(row) || is_text(values.get(row)))
+impl Check {
+    /// What is wrong with a value of a vector, also with one that no row has.
+    fn refuse(self, vector: &Vector) -> Option<&'static str> {
+        let is_wrong = |value: &[u8]| match self {
+            Self::Nothing => None,
+            Self::Text => (!is_text(value)).then_some("text that is not UTF-8"),
+            Self::Json => json::check(value, "").is_err().then_some("JSON that is none"),
+        };
+        match &vector.values {
+            _ if self == Self::Nothing => None,
+            Values::Bytes(values) => {
+                let is_valid = |row| vector.validity.as_ref().is_none_or(|validity| validity.get(row));
+                (0..vector.len()).filter(|row| is_valid(*row)).find_map(|row| is_wrong(values.get(row)))
+            }
+            Values::Constant(value, _) => self.refuse(value),
+            Values::Dictionary { dictionary, .. } => self.refuse(&dictionary.entries),
+            Values::Runs { values, .. } => self.refuse(values),
+            _ => Some("text that is none"),
         }
-        Values::Constant(value, _) => has_only_text(value),
-        Values::Dictionary { dictionary, .. } => has_only_text(&dictionary.entries),
-        Values::Runs { values, .. } => has_only_text(values),
-        _ => false,
     }
 }
 
@@ -325,10 +349,10 @@ impl ColumnChunk for TextChunk {
     }
 
     fn decode(&self, codecs: &dyn BlockCodecs) -> VectorResult<Vector> {
-        Self::checked(self.0.decode(codecs)?)
+        self.checked(self.0.decode(codecs)?)
     }
 
     fn take(&self, rows: &[u32], codecs: &dyn BlockCodecs) -> VectorResult<Vector> {
-        Self::checked(self.0.take(rows, codecs)?)
+        self.checked(self.0.take(rows, codecs)?)
     }
 }

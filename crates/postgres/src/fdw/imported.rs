@@ -17,7 +17,7 @@ use crate::storage::column_file::fail_at;
 use crate::storage::column_file::others::OthersFile;
 
 /// Names of types, without what is in parentheses.
-const TYPES: [&str; 17] = [
+const TYPES: [&str; 18] = [
     "bigint",
     "boolean",
     "bytea",
@@ -27,6 +27,7 @@ const TYPES: [&str; 17] = [
     "double precision",
     "engine.uint8",
     "integer",
+    "json",
     "numeric",
     "real",
     "smallint",
