@@ -443,6 +443,14 @@ def united(session, place):
         other("import pyarrow as pa, pyarrow.parquet as p; p.write_table(pa.table({'l': [[1, 2], None]}), b)", place, root / "none/z.parquet")
         assert session.value("SELECT count(*) || ' ' || count(l) || ' ' || min(l::text) || ' ' || count(a) FROM g") == "37 1 [1,2] 35"
         fails(session, "ALTER FOREIGN TABLE g OPTIONS (SET union_by_name 'perhaps')", "22023", "union_by_name")
+    with CHECKS.part("union_by_name: a struct as one column"):
+        root.chmod(0o777)
+        session.run(f"CREATE TYPE united AS (a int, b text); COPY (SELECT 1::bigint AS n, ROW(7, 'x')::united AS s) TO '{root}/s1.parquet' (FORMAT parquet); COPY (SELECT 2::bigint AS n) TO '{root}/s2.parquet' (FORMAT parquet)")
+        session.run(f"CREATE FOREIGN TABLE united_structs (n int8, s json) SERVER pq OPTIONS (filename '{{{root}/s1.parquet,{root}/s2.parquet}}', union_by_name 'true')")
+        assert session.value("SELECT string_agg(n || coalesce(s->>'b', '-'), ' ' ORDER BY n) FROM united_structs") == "1x 2-"
+        session.run("DROP FOREIGN TABLE united_structs")
+        for name in ("s1", "s2"):
+            (root / f"{name}.parquet").unlink()
     with CHECKS.part("union_by_name: types that no column holds"):
         session.run(f"COPY (SELECT 'text' AS a) TO '{root}/k=2/other.parquet' (FORMAT parquet)")
         fails(session, f"CREATE FOREIGN TABLE u () SERVER pq OPTIONS (filename '{root}', union_by_name 'true')", "42804", "different types", "/other.parquet", "text in", "bigint in")

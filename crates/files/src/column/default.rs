@@ -28,7 +28,7 @@ pub fn value(column: &Column, bytes: &[u8]) -> Option<Vector> {
         LogicalType::Float64 => builder.push_f64(f64::from_le_bytes(first(bytes)?)),
         LogicalType::Numeric => match numeric::decode(bytes) {
             Some(decimal) => builder.push_numeric(decimal.unscaled, decimal.scale, decimal.display),
-            None => builder.push_numeric_side(bytes),
+            None => numeric::is_sound(bytes) && builder.push_numeric_side(bytes),
         },
         LogicalType::Uuid => builder.push_bytes(&first::<16>(bytes)?),
         LogicalType::FixedBytes(width) => builder.push_bytes(bytes.get(..usize::from(width))?),

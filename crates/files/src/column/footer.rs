@@ -10,6 +10,7 @@
 //! v = varint. A column keeps its number for as long as the file lives; segments name columns by it. Dates
 //! and timestamps count from 2000-01-01.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use encodings::cursor::Reader;
@@ -97,7 +98,7 @@ impl Footer {
 
     fn parse(version: u8, cursor: &mut Reader<'_>, end: u64) -> vector::Result<Self> {
         let count = cursor.count(MAX_COLUMNS, "columns")?;
-        let mut columns = Vec::new();
+        let (mut columns, mut numbers) = (Vec::new(), HashSet::new());
         for _ in 0..count {
             let number = u32::try_from(cursor.varint()?).unwrap_or(u32::MAX);
             let (name, declared) = (text(cursor)?, text(cursor)?);
@@ -105,6 +106,9 @@ impl Footer {
             let logical = LogicalType::from_tag(tag, width)
                 .filter(|logical| *logical != LogicalType::FixedBytes(0))
                 .ok_or_else(|| vector::Error::Unsupported(format!("type tag {tag}")))?;
+            if !numbers.insert(number) {
+                return Err(vector::Error::corrupt(format!("two columns of number {number}")));
+            }
             columns.push(Column { number, name, declared, logical });
         }
         // A segment takes three bytes at least.

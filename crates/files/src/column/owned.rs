@@ -121,7 +121,8 @@ impl OwnedFile {
 
     /// Writes at byte `at` what the file says of itself, and waits until all of the file is on the device.
     /// `stripes` are those that count, in their order; columns of theirs that are empty are looked up.
-    /// `defaults` are what older rows have in a column, where that is not NULL.
+    /// `defaults` are what older rows have in a column, where that is not NULL. Of a column that all stripes
+    /// have it says nothing.
     ///
     /// # Errors
     /// `Io` where it cannot be written, `Malformed` where a stripe is damaged.
@@ -134,7 +135,8 @@ impl OwnedFile {
     ) -> Result<Publication> {
         let head = head_of(&self.file)?;
         let newest = head::newest(&head)?;
-        let mut footer = Footer { columns, segments: Vec::new(), defaults };
+        let mut footer = Footer { columns, ..Footer::default() };
+        let mut of_stripes: Vec<Arc<[u32]>> = Vec::new();
         // What the file says already stays as it is, if it is the beginning of what it is to say.
         let known = ColumnFile::open(self.file.try_clone()?).ok();
         let known = known.filter(|known| {
@@ -145,6 +147,7 @@ impl OwnedFile {
         let said = known.as_ref().map_or(0, |known| known.stripes().len());
         let mut rest = stripes.into_iter().skip(said).collect::<Vec<_>>();
         if let Some(known) = known {
+            of_stripes.extend(known.stripes().iter().map(|stripe| Arc::clone(&stripe.columns)));
             footer.segments.clone_from(known.segments());
             if footer.segments.len() >= MOST_SEGMENTS {
                 footer.segments.clear();
@@ -154,6 +157,10 @@ impl OwnedFile {
         for stripe in rest.iter_mut().filter(|stripe| stripe.columns.is_empty()) {
             stripe.columns = self.columns_of(stripe)?;
         }
+        of_stripes.extend(rest.iter().map(|stripe| Arc::clone(&stripe.columns)));
+        of_stripes.dedup();
+        let is_lacked = |number| of_stripes.iter().any(|columns| !columns.contains(&number));
+        footer.defaults = defaults.into_iter().filter(|(number, _)| is_lacked(*number)).collect();
         for alike in rest.chunk_by(|one, other| one.columns == other.columns) {
             let Some(first) = alike.first() else { continue };
             let bytes = segment::write(&first.columns, alike);

@@ -1,5 +1,6 @@
 //! A column file that is open.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use encodings::{Codec, NoPglz};
 use stripe::{StripeBytes, StripeReader, verify_chunk, verify_column};
 use vector::{LogicalType, Vector, VectorBuilder};
 
-use super::default::{self, Default};
+use super::default;
 use super::footer::{Column, Footer, SegmentPlace};
 use super::head::{self, HEAD_BYTES, Owner, Place};
 use super::segment::{self, StripePlace};
@@ -54,7 +55,9 @@ impl<R: Ranges> ColumnFile<R> {
             stripes.extend(found);
         }
         let (damaged_place, owner) = (head::damaged_place(&head), Owner::read(&head)?);
-        let defaults = footer.columns.iter().map(|column| default_of(column, &footer.defaults));
+        let of_number: HashMap<_, _> =
+            footer.defaults.iter().map(|(number, value)| (*number, value.as_slice())).collect();
+        let defaults = footer.columns.iter().map(|column| default_of(column, &of_number));
         let defaults = defaults.collect::<Result<_>>()?;
         Ok(Self { source, place, damaged_place, owner, footer, defaults, stripes })
     }
@@ -133,10 +136,8 @@ impl<R: Ranges> ColumnFile<R> {
 }
 
 /// The value of older rows in a column.
-fn default_of(column: &Column, defaults: &[Default]) -> Result<Option<Arc<Vector>>> {
-    let Some((_, bytes)) = defaults.iter().find(|(number, _)| *number == column.number) else {
-        return Ok(None);
-    };
+fn default_of(column: &Column, of_number: &HashMap<u32, &[u8]>) -> Result<Option<Arc<Vector>>> {
+    let Some(bytes) = of_number.get(&column.number) else { return Ok(None) };
     let broken = || Error::Malformed(format!("the default of column {} is none of its type", column.name));
     default::value(column, bytes).map(|value| Some(Arc::new(value))).ok_or_else(broken)
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use encodings::BlockCodecs;
+use server_bytes::numeric;
 use stripe::{
     ColumnChunk, ColumnStatistics, OpenStripe, OwnedChunk, StripeBytes, StripeReader, Summary, write_summary,
 };
@@ -39,6 +40,7 @@ enum Check {
     Nothing,
     Text,
     Json,
+    Numeric,
 }
 
 /// Where a stripe has a column.
@@ -73,6 +75,7 @@ impl TableColumns {
             if found.logical == wanted.logical && is_same {
                 let check = match found.logical {
                     LogicalType::Text => Check::Text,
+                    LogicalType::Numeric => Check::Numeric,
                     LogicalType::Bytes if found.declared == "json" => Check::Json,
                     _ => Check::Nothing,
                 };
@@ -286,15 +289,15 @@ impl OpenStripe for TableStripe {
             self.columns.0.get(column).and_then(Option::as_ref).map_or(Check::Text, |found| found.check);
         Ok(match check {
             Check::Nothing => Box::new(read),
-            Check::Text | Check::Json => Box::new(TextChunk(read, check)),
+            _ => Box::new(CheckedChunk(read, check)),
         })
     }
 }
 
-/// Text of a file that somebody else wrote.
-struct TextChunk(OwnedChunk, Check);
+/// Values of a file that somebody else wrote.
+struct CheckedChunk(OwnedChunk, Check);
 
-impl TextChunk {
+impl CheckedChunk {
     /// The values, if they are what they are to be.
     fn checked(&self, values: Vector) -> VectorResult<Vector> {
         match self.1.refuse(&values) {
@@ -308,7 +311,7 @@ impl Check {
     /// What is wrong with a value of a vector, also with one that no row has.
     fn refuse(self, vector: &Vector) -> Option<&'static str> {
         let is_wrong = |value: &[u8]| match self {
-            Self::Nothing => None,
+            Self::Nothing | Self::Numeric => None,
             Self::Text => (!is_text(value)).then_some("text that is not UTF-8"),
             Self::Json => json::check(value, "").is_err().then_some("JSON that is none"),
         };
@@ -318,15 +321,21 @@ impl Check {
                 let is_valid = |row| vector.validity.as_ref().is_none_or(|validity| validity.get(row));
                 (0..vector.len()).filter(|row| is_valid(*row)).find_map(|row| is_wrong(values.get(row)))
             }
+            // What is no scaled integer goes to the server as it is.
+            Values::Numeric(values) if self == Self::Numeric => {
+                let is_sound = |(_, bytes): &(u32, Box<[u8]>)| numeric::is_sound(bytes);
+                (!values.side.iter().all(is_sound)).then_some("a numeric that is none")
+            }
             Values::Constant(value, _) => self.refuse(value),
             Values::Dictionary { dictionary, .. } => self.refuse(&dictionary.entries),
             Values::Runs { values, .. } => self.refuse(values),
+            _ if self == Self::Numeric => None,
             _ => Some("text that is none"),
         }
     }
 }
 
-impl ColumnChunk for TextChunk {
+impl ColumnChunk for CheckedChunk {
     fn rows(&self) -> u32 {
         self.0.rows()
     }

@@ -252,8 +252,10 @@ impl OpenStripe for RowGroup {
         Ok(filter.as_ref().is_none_or(|filter| wanted.iter().any(|value| filter.check(value.as_slice()))))
     }
 
-    fn has_side_values(&self, _column: usize, _chunk: u32, _bytes: &dyn StripeBytes) -> Result<bool> {
-        Ok(false)
+    /// Of what the file has, no value is one. That of a folder may be NaN.
+    fn has_side_values(&self, column: usize, _chunk: u32, _bytes: &dyn StripeBytes) -> Result<bool> {
+        let same = self.column(column).filter(|column| matches!(column.values, Values::Same(_)));
+        Ok(same.is_some_and(|column| column.statistics.as_ref().is_none_or(|known| known.side_rows > 0)))
     }
 
     fn read_chunk(

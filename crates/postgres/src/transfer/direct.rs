@@ -99,7 +99,8 @@ unsafe fn is_plain(rel: Open, targets: &[usize]) -> bool {
             && (!pg_sys::XactReadOnly || rel.is_temporary())
             && !has_triggers
             && rel.columns().iter().all(|column| column.attisdropped || column.attgenerated == 0)
-            && (is_allowed(pg_sys::pg_class_aclcheck(rel.oid(), user, acl)) || targets.iter().all(may_fill))
+            && (is_allowed(pg_sys::pg_class_aclcheck(rel.oid(), user, acl))
+                || (!targets.is_empty() && targets.iter().all(may_fill)))
             && [none, none_here].contains(&pg_sys::check_enable_rls(rel.oid(), Oid::INVALID, true))
     }
 }

@@ -6,10 +6,11 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
 use files::FilePath;
-use files::column::OwnedFile;
+use files::column::MAGIC;
 use files::parquet::Written;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CopyStmt, DestReceiver, PlannedStmt, TupleDesc, TupleTableSlot};
@@ -99,7 +100,10 @@ pub unsafe fn run(
             writing: &raw mut writing,
         };
         execute(statement, text, environment, &raw mut receiver.receiver);
-        let problem = writing.finish().and_then(|()| Ok(unfinished.path.rename_to(&copy.path)?));
+        let finished = writing.finish();
+        // A table may have been loaded meanwhile.
+        refuse_owned(&copy.path);
+        let problem = finished.and_then(|()| Ok(unfinished.path.rename_to(&copy.path)?));
         if let Err(problem) = problem {
             copy.fail(&problem);
         }
@@ -108,14 +112,18 @@ pub unsafe fn run(
     }
 }
 
-/// Raises an ERROR where a file that a foreign table loads would be replaced by a user who may name files of
-/// one directory only, which others share.
+/// Raises an ERROR where a column file would be replaced by a user who may name files of one directory only,
+/// which others share: a foreign table may load it.
 fn refuse_owned(path: &FilePath) {
-    if path.is_bounded() && matches!(OwnedFile::open(path, false), Ok(Some(_))) {
+    let is_column_file = || {
+        let mut start = [0; MAGIC.len()];
+        path.open(false).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
+    };
+    if path.is_bounded() && is_column_file() {
         error::raise(
             Code::ERRCODE_DUPLICATE_FILE,
             format!("file \"{}\" exists already", path.display()),
-            "It is the column file of a foreign table.",
+            "It is a column file, which a foreign table may load.",
             "Name another file.",
         );
     }

@@ -29,6 +29,8 @@ pub use decimal::{MAX_ENCODED, decode, encode, to_side};
 pub use parse::append;
 pub use text::{is_same, write_text};
 
+use vector::Special;
+
 use crate::words::u16_at;
 
 /// Base of the stored digits.
@@ -95,6 +97,18 @@ impl<'a> Parts<'a> {
         let (chunks, rest) = self.digits.as_chunks::<2>();
         let is_zero = |end: Option<&[u8; 2]>| end == Some(&[0, 0]);
         (rest.is_empty() && !is_zero(chunks.first()) && !is_zero(chunks.last())).then_some(chunks)
+    }
+}
+
+/// Whether a server may be given these bytes as a numeric: a number of whole digits, or one of the special
+/// values. They may be in a form that the server itself would not write.
+pub fn is_sound(payload: &[u8]) -> bool {
+    match Parts::read(payload) {
+        Some(Parts { digits, .. }) => {
+            let (chunks, rest) = digits.as_chunks::<2>();
+            rest.is_empty() && chunks.iter().all(|chunk| digit(*chunk).is_some())
+        }
+        None => Special::of(payload).is_some(),
     }
 }
 

@@ -142,4 +142,18 @@ mod tests {
         assert!(append(b"1e131071", &mut Vec::new()));
         assert!(append(b"1e-16383", &mut Vec::new()));
     }
+
+    #[test]
+    fn what_is_sound_may_be_given_to_a_server() {
+        use crate::numeric::is_sound;
+        let mut bytes = Vec::new();
+        assert!(append(b"-123456.75", &mut bytes) && is_sound(&bytes));
+        assert!(is_sound(&0xc000u16.to_le_bytes()), "NaN");
+        // Half a digit, a digit past the base, a long header without its weight, more than a special value
+        // has.
+        let longer = [bytes.as_slice(), &[1]].concat();
+        for wrong in [longer.as_slice(), &[0, 0x80, 0x10, 0x27], &[0, 0], &[], &[7], &[0, 0xc0, 1, 0]] {
+            assert!(!is_sound(wrong), "{wrong:?}");
+        }
+    }
 }

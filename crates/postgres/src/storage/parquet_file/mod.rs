@@ -157,7 +157,8 @@ impl<'a> WantedColumns<'a> {
             // The innermost folder counts.
             let key = keys.iter().rev().find(|(key, _)| *key == column.name);
             // A column that is nowhere was refused.
-            let value = key.map_or(self.unites_by_name.then_some(None), |(_, value)| Some(value.as_deref()));
+            let is_null = self.unites_by_name && !file.footer.has(&column.name);
+            let value = key.map_or(is_null.then_some(None), |(_, value)| Some(value.as_deref()));
             // SAFETY: an attribute of an open relation.
             let otherwise = value.map(|value| unsafe { value_of(attribute, value) });
             Some(Wanted { column, otherwise })
