@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{Folder, column, complaint, printed, vector, write};
-use files::column::{Column, ColumnFile, Default, OwnedFile, Owner, StripePlace};
+use files::column::{Column, ColumnDefault, ColumnFile, OwnedFile, Owner, StripePlace};
 use vector::{LogicalType, Special};
 
 /// The words of the line that a column has in a table.
@@ -99,7 +99,7 @@ fn odd_values_and_names_are_told() {
 }
 
 /// A file of a server that has the rows of another file, and more columns than those rows.
-fn with_more_columns(from: &Path, to: &Path, columns: Vec<Column>, defaults: Vec<Default>) {
+fn with_more_columns(from: &Path, to: &Path, columns: Vec<Column>, defaults: Vec<ColumnDefault>) {
     let old = ColumnFile::open(fs::File::open(from).unwrap()).unwrap();
     let owner = Owner { storage_id: 7, database: 5, relation: 16_385 };
     let new = OwnedFile::create(&to.into(), owner).unwrap();

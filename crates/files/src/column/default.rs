@@ -10,7 +10,7 @@ use vector::{LogicalType, Vector, VectorBuilder};
 use super::Column;
 
 /// The number of a column, and the bytes of the value.
-pub type Default = (u32, Vec<u8>);
+pub type ColumnDefault = (u32, Vec<u8>);
 
 /// The value as a vector of one row. None: the bytes are none of the column's type.
 pub fn value(column: &Column, bytes: &[u8]) -> Option<Vector> {

@@ -16,7 +16,7 @@ use std::ops::Range;
 use encodings::cursor::Reader;
 use vector::LogicalType;
 
-use super::default::Default;
+use super::default::ColumnDefault;
 use super::sealed::{self, range};
 use crate::Result;
 
@@ -50,14 +50,14 @@ pub struct SegmentPlace {
 }
 
 /// A footer.
-#[derive(Debug, Clone, PartialEq, Eq, std::default::Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Footer {
     /// The columns, in their order.
     pub columns: Vec<Column>,
     /// The segments, oldest first.
     pub segments: Vec<SegmentPlace>,
     /// What rows have that are older than a column, by its number (`default`).
-    pub defaults: Vec<Default>,
+    pub defaults: Vec<ColumnDefault>,
 }
 
 impl Footer {

@@ -24,7 +24,7 @@ mod segment;
 mod table;
 mod write;
 
-pub use default::Default;
+pub use default::ColumnDefault;
 pub use encodings::Codec;
 pub use footer::Column;
 pub use head::{MAGIC, Owner};

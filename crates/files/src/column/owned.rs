@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use stripe::StripeReader;
 
-use super::default::Default;
+use super::default::ColumnDefault;
 use super::footer::{Column, Footer, SegmentPlace};
 use super::head::{self, HEAD_BYTES, Owner, Place};
 use super::segment::{self, StripePlace};
@@ -130,7 +130,7 @@ impl OwnedFile {
         &self,
         mut at: u64,
         columns: Vec<Column>,
-        defaults: Vec<Default>,
+        defaults: Vec<ColumnDefault>,
         stripes: Vec<StripePlace>,
     ) -> Result<Publication> {
         let head = head_of(&self.file)?;

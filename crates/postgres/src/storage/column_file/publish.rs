@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use files::FilePath;
-use files::column::{Column, Default, Owner, Publication, StripePlace};
+use files::column::{Column, ColumnDefault, Owner, Publication, StripePlace};
 use pgrx::pg_sys::{self, Oid, SubTransactionId, SubXactEvent, XactEvent};
 use pgrx::{PgLogLevel, pg_guard};
 
@@ -249,7 +249,7 @@ pub fn columns_of_others(rel: Open) -> Vec<Option<Column>> {
 }
 
 /// What older rows have in the table's columns, as its file names it.
-fn defaults(rel: Open) -> Vec<Default> {
+fn defaults(rel: Open) -> Vec<ColumnDefault> {
     let of_column = |attribute: &pg_sys::FormData_pg_attribute| {
         let number = u32::try_from(attribute.attnum).ok()?;
         missing::stored(rel.oid(), attribute.attnum).map(|bytes| (number, bytes))
