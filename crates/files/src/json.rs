@@ -1,9 +1,9 @@
 //! JSON of files that somebody else wrote: checked, and as the server's jsonb.
 
 use server_bytes::jsonb::{check_text, from_text};
-use vector::{LogicalType, Vector, VectorBuilder};
+use vector::{LogicalType, Values, Vector, VectorBuilder};
 
-use crate::{Error, Result};
+use crate::{Error, FieldKind, Result};
 
 /// Bytes of documents that are made at once.
 const MOST_BYTES: usize = 1 << 30;
@@ -23,6 +23,28 @@ fn of_text<T>(
 ) -> Result<T> {
     let is = std::str::from_utf8(text).map_err(|_| "is not UTF-8").and_then(read);
     is.map_err(|why| Error::Malformed(format!("column {name} has JSON that {why}")))
+}
+
+/// Byte strings as what a column of a table has of them: JSON that was checked, documents, or the same.
+///
+/// # Errors
+/// Those of `check` and `to_jsonb`.
+pub fn read_as(values: Vector, kind: FieldKind, logical: LogicalType, name: &str) -> Result<Vector> {
+    match kind {
+        FieldKind::Jsonb => return to_jsonb(byte_strings(&values), name),
+        FieldKind::Json => byte_strings(&values).flatten().try_for_each(|value| check(value, name))?,
+        _ => {}
+    }
+    Ok(Vector { logical, ..values })
+}
+
+/// The byte strings of a flat vector. None: NULL.
+pub fn byte_strings(vector: &Vector) -> impl Iterator<Item = Option<&[u8]>> {
+    let values = match &vector.values {
+        Values::Bytes(values) => Some(values),
+        _ => None,
+    };
+    (0..vector.len()).map(move |row| Some(values?.get(row)).filter(|_| vector.is_valid(row)))
 }
 
 /// Values of JSON as documents of the server.

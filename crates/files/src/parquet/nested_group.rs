@@ -14,7 +14,6 @@ use vector::{Result, Vector};
 use super::file::NestedColumn;
 use super::group::Location;
 use super::nested_text::Form;
-use super::pages::all_bytes;
 use super::read::guarded;
 use super::records::Records;
 use super::source::{self, Source};
@@ -93,7 +92,7 @@ impl Stored {
             };
             *kept = Some((records, rows.end));
             match self.column.kind {
-                FieldKind::Jsonb => json::to_jsonb(all_bytes(&values), &self.column.name),
+                FieldKind::Jsonb => json::to_jsonb(json::byte_strings(&values), &self.column.name),
                 _ => Ok(Vector { logical: self.column.logical, ..values }),
             }
         });

@@ -63,29 +63,15 @@ impl Decoder {
             Self::Own(pages) => pages.read(column, rows),
             Self::Crate(reader) => {
                 let values = read::vector(reader, &column.description, &column.field, rows)?;
-                let name = &column.field.name;
-                match (column.kind, &values.values) {
-                    (FieldKind::Jsonb, Values::Bytes(_)) => json::to_jsonb(all_bytes(&values), name),
-                    (FieldKind::Json | FieldKind::Text, Values::Bytes(_)) => {
-                        if column.kind == FieldKind::Json {
-                            all_bytes(&values).flatten().try_for_each(|value| json::check(value, name))?;
-                        }
-                        Ok(Vector { logical: column.logical, ..values })
+                match column.kind {
+                    kind @ (FieldKind::Json | FieldKind::Jsonb | FieldKind::Text) => {
+                        json::read_as(values, kind, column.logical, &column.field.name)
                     }
-                    (kind, _) => to_column(values, kind),
+                    kind => to_column(values, kind),
                 }
             }
         }
     }
-}
-
-/// The byte strings of a flat vector. None: NULL.
-pub(super) fn all_bytes(vector: &Vector) -> impl Iterator<Item = Option<&[u8]>> {
-    let values = match &vector.values {
-        Values::Bytes(values) => Some(values),
-        _ => None,
-    };
-    (0..vector.len()).map(move |row| Some(values?.get(row)).filter(|_| vector.is_valid(row)))
 }
 
 /// How values of a column lie. None where the crate is to decode them.

@@ -136,11 +136,10 @@ fn of(column: &ReadColumn, layout: Layout, bytes: &[u8], views: ByteViews) -> Re
             }
             of(Values::Bytes(views))
         }
-        (Layout::Bytes, FieldKind::Json) => {
-            views.iter().try_for_each(|value| json::check(value, &column.field.name))?;
-            of(Values::Bytes(views))
+        (Layout::Bytes, FieldKind::Json | FieldKind::Jsonb) => {
+            let values = Vector::new(LogicalType::Bytes, Values::Bytes(views));
+            json::read_as(values, kind, column.logical, &column.field.name)
         }
-        (Layout::Bytes, FieldKind::Jsonb) => json::to_jsonb(views.iter().map(Some), &column.field.name),
         (Layout::Fixed(width), FieldKind::Decimal { precision, scale }) => {
             of(decimals(big_decimals(bytes.chunks_exact(width), precision)?, scale))
         }
