@@ -116,12 +116,11 @@ impl<'a> WantedColumns<'a> {
     /// ERRORs where a file has not all of them, or others by these names, and where a folder's value is none
     /// of its column's type.
     pub fn in_files(&self, files: Vec<Rc<KnownFile>>) -> Vec<(Rc<KnownFile>, TableColumns)> {
-        self.look_for_all(&files);
-        let with_columns = |file: Rc<KnownFile>| {
-            let columns = self.in_file(&file);
-            (file, columns)
-        };
-        files.into_iter().map(with_columns).collect()
+        if self.unites_by_name {
+            self.look_for_all(&files);
+        }
+        let columns: Vec<_> = files.iter().map(|file| self.in_file(file, &files)).collect();
+        files.into_iter().zip(columns).collect()
     }
 
     /// Raises an ERROR where a column is not in all files, or in none of them if they are united.
@@ -130,11 +129,11 @@ impl<'a> WantedColumns<'a> {
             file.footer.has(name) || keys_of(file.path.as_path()).iter().any(|(key, _)| key == name)
         };
         for Column { name, .. } in self.columns.iter().flatten() {
-            let Some(without) = files.iter().find(|file| !has(file, name)) else { continue };
             let is_somewhere = files.iter().any(|file| has(file, name));
             if self.unites_by_name && is_somewhere {
                 continue;
             }
+            let Some(without) = files.iter().find(|file| !has(file, name)) else { continue };
             let (detail, hint) = match is_somewhere {
                 false if files.len() > 1 => {
                     (format!("it has no column \"{name}\", nor has any other file of the table."), "")
@@ -150,7 +149,8 @@ impl<'a> WantedColumns<'a> {
         }
     }
 
-    fn in_file<'w>(&'w self, file: &KnownFile) -> TableColumns {
+    /// Where the columns are in one of the files.
+    fn in_file<'w>(&'w self, file: &KnownFile, files: &[Rc<KnownFile>]) -> TableColumns {
         let keys = keys_of(file.path.as_path());
         let wanted = |(attribute, column): (&'a pg_sys::FormData_pg_attribute, &'w Option<Column>)| {
             let column = column.as_ref()?;
@@ -164,7 +164,11 @@ impl<'a> WantedColumns<'a> {
             Some(Wanted { column, otherwise })
         };
         let wanted = self.attributes.iter().zip(&self.columns).map(wanted).collect();
-        file.footer.table(wanted).unwrap_or_else(|problem| fail(&file.path, &problem))
+        file.footer.table(wanted).unwrap_or_else(|problem| {
+            // What is lacking is told with what other files have.
+            self.look_for_all(files);
+            fail(&file.path, &problem)
+        })
     }
 }
 
