@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.checks import Checks
 from harness.place import TARGET
 from harness.server import running_as_root, server_ids
-from harness.session import SqlError
+from harness.session import error_of
 from harness.workers import Worker, end, expect, work
 
 SEED = int(os.environ.get("COLONNADE_SEED") or 20261128)
@@ -21,15 +21,6 @@ CHECKS = Checks("column_files", SEED)
 FILL = "INSERT INTO {} SELECT g, 'text ' || g % 100, g / 8.0, ARRAY[g, g + 1] FROM generate_series({}, {}) g"
 SUM = "SELECT count(*) || ' ' || sum(hashtextextended(r::text, 0)) FROM {} r"
 OTHERS = "CREATE FOREIGN TABLE {} (a int, b text, c numeric(10,3)) SERVER files OPTIONS (filename '{}')"
-
-
-def error_of(session, statement):
-    """The SQLSTATE and words of the ERROR that a statement ends with; None where it does not."""
-    try:
-        session.run(statement)
-    except SqlError as error:
-        return str(error)
-    return None
 
 
 def put(path, content):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.checks import Checks
 from harness.server import running_as_root, server_ids
-from harness.session import SqlError
+from harness.session import error_of
 
 CHECKS = Checks("files_directory")
 ROLE = "plain"
@@ -35,15 +35,6 @@ SETS = {
     "ALTER": "CREATE FOREIGN TABLE x (a int) SERVER cs; ALTER FOREIGN TABLE x OPTIONS (ADD filename '{}/t.col')",
 }
 USES = ("SELECT count(a) FROM x", "SELECT a + 1 FROM x", "SELECT count(*) FROM x", "EXPLAIN SELECT * FROM x", "ANALYZE x")
-
-
-def error_of(session, statement):
-    """The SQLSTATE and words of the ERROR that a statement ends with; None where it does not."""
-    try:
-        session.run(statement)
-    except SqlError as error:
-        return str(error)
-    return None
 
 
 def in_block(session, *statements):

@@ -146,3 +146,12 @@ def _parse(text):
     head = head.removesuffix("\n")
     rows = [tuple(None if f == NULL else f for f in record.split(FIELD)) for record in head.split(RECORD)]
     return Result(rows, milliseconds)
+
+
+def error_of(session, statement):
+    """The SQLSTATE and words of the ERROR that a statement ends with; None where it does not."""
+    try:
+        session.run(statement)
+    except SqlError as error:
+        return str(error)
+    return None

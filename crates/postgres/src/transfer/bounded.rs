@@ -5,29 +5,25 @@
 //! So what the server does before that is done here: the rights on the table, row security, and the refusal
 //! in a transaction that only reads. A condition (`WHERE`) is refused.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CopyStmt, Oid, PlannedStmt};
+use pgrx::pg_sys::{self, CopyStmt, Oid};
 
 use super::from_file;
 use super::statement::ParquetCopy;
 use crate::host::error::{self, PgSqlErrorCode as Code};
 use crate::host::relation::{Open, with_table};
+use crate::host::utility_hook::Call;
 
 /// Runs the statement. Returns how many rows came in.
 ///
 /// # Safety
 /// A COPY FROM statement as the server hands it to a hook.
-pub unsafe fn run(
-    statement: *mut PlannedStmt,
-    text: *const c_char,
-    environment: *mut pg_sys::QueryEnvironment,
-    copy: &ParquetCopy,
-) -> u64 {
+pub unsafe fn run(call: Call, copy: &ParquetCopy) -> u64 {
     // SAFETY: the caller's promise. `begin` looks the table up and locks it.
     unsafe {
-        let own = (*from_file::begin(statement, copy)).utilityStmt.cast::<CopyStmt>();
+        let own = (*from_file::begin(call.statement, copy)).utilityStmt.cast::<CopyStmt>();
         if !(*own).whereClause.is_null() {
             error::not_supported(
                 "COPY of this Parquet file takes no WHERE",
@@ -41,8 +37,8 @@ pub unsafe fn run(
         let rows = with_table(table, pg_sys::NoLock, |rel| {
             check_rights(rel, own);
             let state = pg_sys::make_parsestate(std::ptr::null_mut());
-            (*state).p_sourcetext = text;
-            (*state).p_queryEnv = environment;
+            (*state).p_sourcetext = call.text;
+            (*state).p_queryEnv = call.environment;
             let (none, lock) = (std::ptr::null_mut(), lock as c_int);
             pg_sys::addRangeTableEntryForRelation(state, rel.as_ptr(), lock, none, false, false);
             let (columns, options) = ((*own).attlist, (*own).options);

@@ -48,7 +48,7 @@ impl UtilityHook for Hook {
     type Kept = bool;
 
     unsafe fn before(call: Call) -> (*mut PlannedStmt, bool) {
-        let Call { statement, text, environment, completion, .. } = call;
+        let Call { statement, completion, .. } = call;
         // SAFETY: the server's own statement.
         unsafe {
             let node = (*statement).utilityStmt;
@@ -60,9 +60,9 @@ impl UtilityHook for Hook {
                 let rows = match parquet.is_from {
                     true => direct::run(&parquet, node.cast()).or_else(|| {
                         let is_bounded = parquet.path.is_bounded();
-                        is_bounded.then(|| bounded::run(statement, text, environment, &parquet))
+                        is_bounded.then(|| bounded::run(call, &parquet))
                     }),
-                    false => Some(to_file::run(statement, text, environment, &parquet)),
+                    false => Some(to_file::run(call, &parquet)),
                 };
                 let Some(rows) = rows else { return (from_file::begin(statement, &parquet), true) };
                 if !completion.is_null() {

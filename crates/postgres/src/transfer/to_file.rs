@@ -13,7 +13,7 @@ use files::FilePath;
 use files::column::MAGIC;
 use files::parquet::Written;
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CopyStmt, DestReceiver, PlannedStmt, TupleDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, CopyStmt, DestReceiver, TupleDesc, TupleTableSlot};
 
 use super::shred::{self, Column};
 use super::statement::{Filtered, ParquetCopy};
@@ -22,6 +22,7 @@ use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode as Code};
 use crate::host::memory;
 use crate::host::relation::with_table;
+use crate::host::utility_hook::Call;
 
 /// A file under another name until it is whole.
 struct Unfinished {
@@ -61,12 +62,7 @@ struct Receiver<'a> {
 ///
 /// # Safety
 /// A COPY statement as the server hands it to a hook.
-pub unsafe fn run(
-    statement: *mut PlannedStmt,
-    text: *const c_char,
-    environment: *mut pg_sys::QueryEnvironment,
-    copy: &ParquetCopy,
-) -> u64 {
+pub unsafe fn run(call: Call, copy: &ParquetCopy) -> u64 {
     // SAFETY: the caller's promise; calls into the server are guarded, so that an ERROR drops what is open.
     unsafe {
         let name = copy
@@ -99,7 +95,7 @@ pub unsafe fn run(
             },
             writing: &raw mut writing,
         };
-        execute(statement, text, environment, &raw mut receiver.receiver);
+        execute(call, &raw mut receiver.receiver);
         let finished = writing.finish();
         // A table may have been loaded meanwhile.
         refuse_owned(&copy.path);
@@ -138,12 +134,8 @@ fn create(path: &FilePath) -> std::io::Result<File> {
 }
 
 /// Plans and runs the query whose rows are copied.
-unsafe fn execute(
-    statement: *mut PlannedStmt,
-    text: *const c_char,
-    environment: *mut pg_sys::QueryEnvironment,
-    receiver: *mut DestReceiver,
-) {
+unsafe fn execute(call: Call, receiver: *mut DestReceiver) {
+    let Call { statement, text, environment, .. } = call;
     // SAFETY: the caller's promise; nodes as the parser makes them.
     unsafe {
         let copy = (*statement).utilityStmt.cast::<CopyStmt>();
